@@ -1,0 +1,363 @@
+"""What a Record, Query, Hit, Result and Explanation is, and the Store protocol.
+
+Scores: higher is better, always. Ranks start at 1. ``top_k`` is what the caller
+gets, ``fetch_k`` what each leg hands to fusion or to MMR.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant import defaults
+from cormorant.errors import QueryError
+
+__all__ = [
+    "AddResult",
+    "Explanation",
+    "FilterLike",
+    "Fusion",
+    "Hit",
+    "Leg",
+    "Metadata",
+    "Metric",
+    "Mode",
+    "Query",
+    "Record",
+    "Result",
+    "Stage",
+    "Step",
+    "StoreProtocol",
+    "TermMatch",
+    "VectorLike",
+]
+
+Mode: TypeAlias = Literal["vector", "text", "hybrid"]
+Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
+Fusion: TypeAlias = Literal["z", "rrf", "minmax"]
+Metadata: TypeAlias = Mapping[str, Any]
+VectorLike: TypeAlias = Sequence[float] | NDArray[Any]
+FilterLike: TypeAlias = Mapping[str, Any] | Callable[["Record"], bool]
+
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A stored chunk: the unit that is scored and returned.
+
+    Attributes:
+        id: Unique in the store; adding an existing id replaces that record.
+        text: What the text leg searches. May be empty if there is a vector.
+        vector: float32, shape (dim,). None in a text-only store, and in results
+            unless ``with_vectors`` was asked for.
+        metadata: JSON values, dates and datetimes. Copied in and out.
+    """
+
+    id: str
+    text: str = ""
+    vector: VectorLike | None = None
+    metadata: Metadata = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is asked: a text, a vector or both, and how to answer.
+
+    Attributes:
+        text: Searched by the text leg.
+        vector: float-like, shape (dim,). Searched by the vector leg.
+        mode: ``vector``, ``text`` or ``hybrid``; None takes hybrid when both a
+            text and a vector are given, else the one that is.
+        filter: A dict in the filter language, or a predicate on a Record.
+        top_k: Hits wanted, at least 1.
+        fetch_k: Candidates per leg (and for MMR); at least ``top_k``. None takes
+            :func:`cormorant.defaults.leg_fetch_k`, or 20 candidates for MMR.
+        min_score: Lowest relevance kept, in [0, 1]; see ``docs/scores.md``.
+        weights: Trust in each leg, ``{"vector": .5, "text": .5}``; at least 0, not all 0.
+        fusion: ``z`` (standardised scores, the default), ``rrf`` or ``minmax``.
+        rrf_k: Constant of reciprocal rank fusion, at least 0.
+        mmr_lambda: None for no diversification; 1 relevance only, 0 diversity only.
+        with_vectors: Return each hit's stored vector.
+        explain: Collect each hit's journey and matched terms.
+
+    Raises:
+        QueryError: On a value outside its range, or an empty query.
+    """
+
+    text: str | None = None
+    vector: VectorLike | None = None
+    mode: Mode | None = None
+    filter: FilterLike | None = None
+    top_k: int = defaults.TOP_K
+    fetch_k: int | None = None
+    min_score: float | None = None
+    weights: Mapping[str, float] = field(
+        default_factory=lambda: {"vector": defaults.WEIGHT, "text": defaults.WEIGHT}
+    )
+    fusion: Fusion = defaults.FUSION
+    rrf_k: float = defaults.RRF_K
+    mmr_lambda: float | None = None
+    with_vectors: bool = False
+    explain: bool = False
+
+    def __post_init__(self) -> None:
+        _check_query(self)
+
+    @property
+    def resolved_mode(self) -> Mode:
+        """The mode, with None resolved from what the query carries."""
+        if self.mode is not None:
+            return self.mode
+        if self.text is not None and self.vector is not None:
+            return "hybrid"
+        return "vector" if self.vector is not None else "text"
+
+    @property
+    def resolved_fetch_k(self) -> int:
+        """Candidates per leg, with the default filled in."""
+        if self.fetch_k is not None:
+            return self.fetch_k
+        if self.mmr_lambda is not None and self.resolved_mode != "hybrid":
+            return max(defaults.MMR_FETCH_K, self.top_k)
+        return defaults.leg_fetch_k(self.top_k)
+
+
+@dataclass(frozen=True, slots=True)
+class TermMatch:
+    """One query term's part in a BM25 score: ``score = idf * tf_part * count``.
+
+    Attributes:
+        term: As the analyzer made it.
+        score: Its contribution to the leg's score.
+        idf: Lucene's, ln(1 + (N - df + .5) / (df + .5)).
+        tf: Occurrences in the record.
+        df: Records that contain it.
+        count: Times it occurs in the query.
+    """
+
+    term: str
+    score: float
+    idf: float
+    tf: int
+    df: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """How one leg saw a hit.
+
+    Attributes:
+        score: The leg's own score (cosine, inner product, minus distance, BM25).
+        rank: From 1 among the leg's candidates; None if the leg did not fetch it
+            (its score is then still exact).
+        standard: The score as fusion used it (standardised, scaled, or 1 / (rrf_k + rank)).
+        terms: Matched terms, text leg only, when an explanation was asked for.
+    """
+
+    score: float
+    rank: int | None
+    standard: float = 0.0
+    terms: tuple[TermMatch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One stage of a hit's journey, or of a miss's.
+
+    Attributes:
+        stage: ``scope``, ``filter``, ``vector``, ``text``, ``fuse``, ``min_score``, ``mmr``, ``top_k``.
+        kept: Whether the record was still in after this stage.
+        says: One sentence with the numbers.
+        value: The number the stage decided by, if one.
+        detail: Further numbers, JSON-ready.
+    """
+
+    stage: str
+    kept: bool
+    says: str
+    value: float | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that answers a query.
+
+    Attributes:
+        id, text, metadata: The record's own, copied.
+        score: What the hits are ranked by; higher is better.
+        rank: From 1.
+        relevance: In [0, 1] whatever the metric and mode; what thresholds compare with.
+        legs: ``"vector"`` and ``"text"``: how each leg saw it.
+        contributions: Each leg's part in ``score``; they add up to it when fused.
+        journey: Filled when the query asked to explain.
+        vector: float32, shape (dim,), when asked for.
+    """
+
+    id: str
+    score: float
+    rank: int
+    relevance: float
+    text: str
+    metadata: dict[str, Any]
+    legs: Mapping[str, Leg] = field(default_factory=dict)
+    contributions: Mapping[str, float] = field(default_factory=dict)
+    journey: tuple[Step, ...] = ()
+    vector: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one stage of a search did.
+
+    Attributes:
+        name: ``plan``, ``filter``, ``vector``, ``text``, ``fuse``, ``mmr``, ``fetch``.
+        seconds: Wall time.
+        counters: Work done: rows scanned, postings read, candidates, …
+    """
+
+    name: str
+    seconds: float
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer to a query; iterates over its hits.
+
+    Attributes:
+        hits: Best first.
+        mode: What was run.
+        stages: In the order they ran.
+        exact: True only if the ranking is what a full scan would give.
+        complete: False if fewer than ``top_k`` hits came back though more might exist.
+        degraded: What was left out or done in a lesser way, a sentence each; empty is good.
+        plan: How each leg was run, one sentence each.
+    """
+
+    hits: tuple[Hit, ...]
+    mode: Mode
+    stages: tuple[Stage, ...] = ()
+    exact: bool = True
+    complete: bool = True
+    degraded: tuple[str, ...] = ()
+    plan: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """All stages' work counters, added up by name."""
+        total: dict[str, int] = {}
+        for stage in self.stages:
+            for name, count in stage.counters.items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a record was, or was not, among the hits.
+
+    Attributes:
+        id: The record asked about.
+        found: Whether it is among the hits.
+        rank, score: As a hit; None when missed.
+        lost_at: The stage that lost it; None when found.
+        says: The verdict in one sentence.
+        steps: The journey, in order.
+    """
+
+    id: str
+    found: bool
+    rank: int | None
+    score: float | None
+    lost_at: str | None
+    says: str
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """What one ``add`` did: ids in input order, how many were new and how many replaced."""
+
+    ids: tuple[str, ...]
+    added: int
+    updated: int
+
+
+@runtime_checkable
+class StoreProtocol(Protocol):
+    """What every store can do, whatever engine is under it."""
+
+    def add(self, records: Iterable[Record | Mapping[str, Any]]) -> AddResult: ...
+    def delete(
+        self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None
+    ) -> int: ...
+    def get(self, ids: Iterable[str], *, with_vectors: bool = False) -> list[Record]: ...
+    def count(self, filter: FilterLike | None = None) -> int: ...
+    def search(self, query: Query) -> Result: ...
+    def explain(self, query: Query, id: str) -> Explanation: ...
+    def scope(self, **predicates: Any) -> StoreProtocol: ...
+    def close(self) -> None: ...
+
+
+def _whole(name: str, value: object, low: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
+        raise QueryError(f"{name} must be a whole number of at least {low}; got {value!r}.")
+
+
+def _number(name: str, value: object, low: float, high: float) -> None:
+    wanted = f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
+    ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not ok or not low <= float(value) <= high or math.isinf(float(value)):  # type: ignore[arg-type]
+        raise QueryError(f"{name} must be a number {wanted}; got {value!r}.")
+
+
+def _one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
+    if value not in accepted:
+        raise QueryError(f"{name} must be one of {', '.join(accepted)}; got {value!r}.")
+
+
+def _check_query(q: Query) -> None:
+    if q.text is not None and not isinstance(q.text, str):
+        raise QueryError(f"text must be a string; got {type(q.text).__name__}.")
+    if q.text is None and q.vector is None:
+        raise QueryError("The query is empty: give text, a vector, or both.")
+    if q.mode is not None:
+        _one_of("mode", q.mode, defaults.MODES)
+    mode = q.resolved_mode
+    if mode in ("text", "hybrid") and (q.text is None or not q.text.strip()):
+        raise QueryError(f"A {mode} search needs a text that is not empty; got {q.text!r}.")
+    if mode in ("vector", "hybrid") and q.vector is None:
+        raise QueryError(f"A {mode} search needs a vector; embed the text first, or use mode='text'.")
+    _whole("top_k", q.top_k, 1)
+    if q.fetch_k is not None:
+        _whole("fetch_k", q.fetch_k, 1)
+        if q.fetch_k < q.top_k:
+            raise QueryError(
+                f"fetch_k must be at least top_k; got fetch_k={q.fetch_k} and top_k={q.top_k}. "
+                "Raise fetch_k, or leave it out."
+            )
+    if q.min_score is not None:
+        _number("min_score", q.min_score, 0.0, 1.0)
+    if q.mmr_lambda is not None:
+        _number("mmr_lambda", q.mmr_lambda, 0.0, 1.0)
+    _one_of("fusion", q.fusion, defaults.FUSIONS)
+    _number("rrf_k", q.rrf_k, 0.0, math.inf)
+    if not isinstance(q.weights, Mapping) or set(q.weights) - {"vector", "text"}:
+        raise QueryError(f"weights takes the keys 'vector' and 'text'; got {q.weights!r}.")
+    for leg, weight in q.weights.items():
+        _number(f"weights[{leg!r}]", weight, 0.0, math.inf)
+    if not any(q.weights.values()):
+        raise QueryError(f"weights must not all be 0; got {dict(q.weights)!r}.")
