@@ -1,0 +1,1 @@
+"""What did the user type? The command line, one verb a file."""

@@ -1,0 +1,1 @@
+"""Is it better? Metrics and judgements; takes any callable from query to ranked ids."""

@@ -1,0 +1,1 @@
+"""What does a real question look like when it is answered? The bilingual demonstration."""
