@@ -1,1 +1,8 @@
 """Is it better? Metrics and judgements; takes any callable from query to ranked ids."""
+
+from __future__ import annotations
+
+from cormorant.evaluate.metrics.ndcg import mean_ndcg, ndcg
+from cormorant.evaluate.qrels import Qrels, read_qrels
+
+__all__ = ["Qrels", "mean_ndcg", "ndcg", "read_qrels"]
