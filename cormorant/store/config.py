@@ -1,0 +1,113 @@
+"""What is fixed when a store is made, and what was remembered since?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from cormorant import defaults
+from cormorant.errors import ConfigError, CorruptionError
+
+__all__ = ["StoreConfig"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConfig:
+    """A store's own settings, kept inside it as JSON.
+
+    Attributes:
+        dim: Numbers per vector; None until the first vector arrives.
+        metric: ``cosine``, ``dot`` or ``euclidean``; fixed at creation.
+        analyzer: The analyzer's spec; fixed at creation, since postings depend on it.
+        bm25_k1, bm25_b: Lucene's parameters.
+        require_scope: Fields every call must be scoped by.
+        embedder: The embedder's specification, as the command line takes it.
+        fingerprint: The embedder's probe vectors, encoded; see ``fingerprint.py``.
+    """
+
+    dim: int | None = None
+    metric: str = defaults.METRIC
+    analyzer: Mapping[str, Any] | None = None
+    bm25_k1: float = defaults.BM25_K1
+    bm25_b: float = defaults.BM25_B
+    require_scope: tuple[str, ...] = ()
+    embedder: str | None = None
+    fingerprint: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> StoreConfig:
+        """Read what :meth:`to_json` wrote.
+
+        Raises:
+            CorruptionError: If a value is not what a store would have written.
+        """
+        known = {name: stored[name] for name in cls.__dataclass_fields__ if name in stored}
+        if isinstance(known.get("require_scope"), list):
+            known["require_scope"] = tuple(known["require_scope"])
+        try:
+            return cls(**known)
+        except (ConfigError, TypeError) as error:
+            raise CorruptionError(f"The store's settings are damaged: {error}") from error
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as JSON values."""
+        return asdict(self)
+
+    def reconcile(self, asked: Mapping[str, Any]) -> StoreConfig:
+        """Check what the caller of ``open`` asked for against what the store was made with.
+
+        Args:
+            asked: Settings by name; None means 'as stored'.
+
+        Returns:
+            The stored settings, with what may change (``require_scope``) taken from ``asked``.
+
+        Raises:
+            ConfigError: If a setting that is fixed differs.
+        """
+        for name, value in asked.items():
+            stored = getattr(self, name)
+            if value is None or value == stored:
+                continue
+            if name == "dim" and stored is None:
+                continue
+            if name == "require_scope":
+                # Dropping a requirement would widen what an unscoped caller sees.
+                missing = set(stored) - set(value)
+                if missing:
+                    raise ConfigError(
+                        f"This store requires a scope on {sorted(stored)}; it cannot be opened with "
+                        f"require_scope={tuple(value)!r}. Leave require_scope out, or name them all."
+                    )
+                continue
+            raise ConfigError(
+                f"This store was made with {name}={stored!r}; it cannot be opened with "
+                f"{name}={value!r}. Leave {name} out, or build a new store."
+            )
+        if asked.get("require_scope"):
+            return replace(self, require_scope=tuple(asked["require_scope"]))
+        return self
+
+
+def _check(config: StoreConfig) -> None:
+    dim = config.dim
+    if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int) or not 1 <= dim <= 65536):
+        raise ConfigError(f"dim must be a whole number from 1 to 65536; got {dim!r}.")
+    if config.metric not in defaults.METRICS:
+        raise ConfigError(
+            f"metric must be one of {', '.join(defaults.METRICS)}; got {config.metric!r}."
+        )
+    for name, value, high in (("bm25_k1", config.bm25_k1, math.inf), ("bm25_b", config.bm25_b, 1.0)):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= high:
+            raise ConfigError(
+                f"{name} must be a number of at least 0{'' if math.isinf(high) else ' and at most 1'}; "
+                f"got {value!r}."
+            )
+    names = config.require_scope
+    if not isinstance(names, tuple) or not all(isinstance(n, str) and n for n in names):
+        raise ConfigError(f"require_scope takes field names, such as ('tenant',); got {names!r}.")

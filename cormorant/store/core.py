@@ -1,0 +1,297 @@
+"""How do reads and writes meet?
+
+One Core is shared by a Store and all its scoped views. A read takes an SQL snapshot
+and brings the in-memory State to exactly that point of the log; a write commits a
+log row and applies it through the same :meth:`State.apply`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant import defaults
+from cormorant.analysis import analyzer_from_spec
+from cormorant.errors import DimensionError, ScopeError, StoreClosed, StoreError
+from cormorant.index.metadata import Columns
+from cormorant.index.text import TextIndex
+from cormorant.store.config import StoreConfig
+from cormorant.store.fingerprint import Fingerprint, require_same
+from cormorant.store.scope import Scope
+from cormorant.store.snapshot import Snapshot, Vanished
+from cormorant.store.state import State
+
+if TYPE_CHECKING:
+    from cormorant.storage import Reader, Storage, Writer
+    from cormorant.store.intake import Batch
+
+__all__ = ["Core"]
+
+T = TypeVar("T")
+
+
+class Core:
+    """The shared machinery under the doors; thread-safe.
+
+    Args:
+        storage: Open storage; closed with this object.
+        config: The store's settings as this process uses them.
+        pool_size: Threads of :attr:`executor`.
+    """
+
+    def __init__(self, storage: Storage, config: StoreConfig, *, pool_size: int) -> None:
+        self.storage = storage
+        self.require_scope = config.require_scope
+        self.analyzer = analyzer_from_spec(config.analyzer or {})
+        self._config = config
+        self._pool_size = pool_size
+        self._state: State | None = None
+        self._state_lock = threading.Lock()
+        self._executor: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    @property
+    def config(self) -> StoreConfig:
+        """The settings as last seen in the store."""
+        return self._config
+
+    @property
+    def executor(self) -> ThreadPoolExecutor:
+        """The store's own threads, for callers that must not block an event loop."""
+        self._check_open()
+        with self._state_lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(
+                    self._pool_size, thread_name_prefix="cormorant-store"
+                )
+            return self._executor
+
+    def close(self) -> None:
+        """Let running work end, then let go of files and threads. Idempotent."""
+        with self._state_lock:
+            self._closed = True
+            executor, self._executor = self._executor, None
+            self._state = None
+        if executor is not None:
+            executor.shutdown(wait=True)
+        self.storage.close()
+
+    # Reading
+
+    def read(self, scope: Scope, work: Callable[[Snapshot], T]) -> T:
+        """Run ``work`` on one consistent snapshot.
+
+        ``work`` may run again, if a write in this process overtook a snapshot that could
+        not be isolated from it (a store in memory), so it must not have side effects.
+        """
+        self._check_scope(scope)
+        while True:
+            try:
+                with self.pinned(scope) as snapshot:
+                    return work(snapshot)
+            except Vanished:
+                continue
+
+    @contextmanager
+    def pinned(self, scope: Scope) -> Iterator[Snapshot]:
+        """A snapshot, held for as long as the block runs."""
+        self._check_open()
+        while True:
+            with self.storage.read() as reader:
+                state = self._advance(reader)
+                if state is not None:
+                    config = self._read_config(reader)
+                    yield Snapshot(state, reader, config, self.analyzer, scope)
+                    return
+
+    def _advance(self, reader: Reader) -> State | None:
+        """The State at the reader's point of the log; None if memory is already past it."""
+        head = reader.head
+        state = self._state
+        if state is not None and state.lsn == head.lsn and state.generation == head.generation:
+            return state
+        with self._state_lock:
+            state = self._state
+            if state is not None and (state.generation, state.lsn) > (head.generation, head.lsn):
+                return None
+            self._state = self._caught_up(state, reader)
+            return self._state
+
+    def _caught_up(self, state: State | None, reader: Reader) -> State:
+        head = reader.head
+        if state is not None and state.generation == head.generation:
+            deltas = reader.deltas(state.lsn)
+            if deltas is not None:
+                for delta in deltas:
+                    state = state.apply(delta)
+                return replace(state, lsn=head.lsn)
+        return self._load(reader)
+
+    def _load(self, reader: Reader) -> State:
+        head = reader.head
+        arrays = reader.checkpoint()
+        if arrays:
+            state = State.from_arrays(head.generation, head.checkpoint_lsn, arrays)
+        else:
+            state = State.empty(head.generation)
+        for delta in reader.deltas(state.lsn) or []:
+            state = state.apply(delta)
+        return replace(state, lsn=head.lsn)
+
+    def _read_config(self, reader: Reader) -> StoreConfig:
+        raw = reader.config
+        if raw is not self._config_raw:
+            self._config = replace(StoreConfig.from_json(raw), require_scope=self.require_scope)
+            self._config_raw = raw
+        return self._config
+
+    _config_raw: object = None
+
+    # Writing
+
+    def write(self, work: Callable[[Writer, Snapshot], T], scope: Scope) -> T:
+        """Run ``work`` as the only writer, on the newest state."""
+        self.check_writable(scope)
+        return self._write(work, scope)
+
+    def _write(self, work: Callable[[Writer, Snapshot], T], scope: Scope) -> T:
+        with self.storage.write() as writer:
+            state = self._advance(writer)
+            while state is None:  # pragma: no cover - memory cannot be past the only writer
+                state = self._advance(writer)
+            snapshot = Snapshot(state, writer, self._read_config(writer), self.analyzer, scope)
+            return work(writer, snapshot)
+
+    def commit(
+        self,
+        writer: Writer,
+        batch: Batch | None,
+        *,
+        terms: list[list[str]],
+        dead: NDArray[np.int64],
+        config: StoreConfig | None = None,
+    ) -> None:
+        """Commit one transaction and make it visible in this process."""
+        metadatas = batch.metadatas if batch else []
+        delta = writer.commit(
+            records=batch.records if batch else [],
+            vectors=batch.vectors if batch else None,
+            has_vector=batch.has_vector if batch else np.empty(0, np.bool_),
+            dead_rows=dead,
+            postings=TextIndex.encode(terms) if batch else b"",
+            columns=Columns.encode(metadatas) if batch else b"",
+            config=config.to_json() if config else None,
+        )
+        with self._state_lock:
+            if self._state is not None:
+                self._state = self._state.apply(delta)
+        if config is not None:
+            self._config = config
+        self._checkpoint_if_due(writer)
+
+    def _checkpoint_if_due(self, writer: Writer) -> None:
+        """Fold the log into derived files once replaying it would cost a reader too much."""
+        head = writer.head
+        state = self._state
+        if state is None or self.storage.in_memory:
+            return
+        behind = head.lsn - head.checkpoint_lsn
+        rows = head.n - head.checkpoint_n
+        if behind >= defaults.CHECKPOINT_MAX_DELTAS or rows >= max(
+            defaults.CHECKPOINT_MIN_ROWS, head.n // 8
+        ):
+            writer.save_checkpoint(state.to_arrays(), state.lsn)
+
+    # The embedder
+
+    def fingerprint(self) -> Fingerprint | None:
+        """The stored probe vectors, decoded."""
+        stored = self._config.fingerprint
+        return None if stored is None else Fingerprint.from_json(stored)
+
+    def set_embedder(self, spec: str | None, fingerprint: Fingerprint | None) -> None:
+        """Remember the embedder, refusing another one than the stored vectors were made with."""
+
+        def work(writer: Writer, snapshot: Snapshot) -> None:
+            config = snapshot.config
+            held = snapshot.has_vector & snapshot.alive
+            if fingerprint is not None and config.fingerprint is not None and held.any():
+                require_same(Fingerprint.from_json(config.fingerprint), fingerprint)
+            changed = replace(
+                config,
+                embedder=spec,
+                fingerprint=config.fingerprint if fingerprint is None else fingerprint.to_json(),
+            )
+            if changed != config:
+                self.commit(writer, None, terms=[], dead=np.empty(0, np.int64), config=changed)
+
+        self._write(work, Scope())
+
+    def set_dim(self, dim: int) -> None:
+        """Fix the dimension of a store that has no vectors yet."""
+
+        def work(writer: Writer, snapshot: Snapshot) -> None:
+            config = self.with_dim(snapshot.config, dim)
+            if config is not None:
+                self.commit(writer, None, terms=[], dead=np.empty(0, np.int64), config=config)
+
+        self._write(work, Scope())
+
+    @staticmethod
+    def with_dim(config: StoreConfig, dim: int) -> StoreConfig | None:
+        """The settings with the dimension filled in; None if they had it already.
+
+        Raises:
+            DimensionError: If the store has another dimension.
+        """
+        if config.dim is None:
+            return replace(config, dim=dim)
+        if config.dim != dim:
+            raise DimensionError(
+                f"The vectors have {dim} numbers; this store holds vectors of {config.dim}."
+            )
+        return None
+
+    # Guards
+
+    def check_writable(self, scope: Scope) -> None:
+        """Refuse early, before any work is done for a write."""
+        self._check_open()
+        self._check_scope(scope)
+        if self.storage.read_only:
+            raise StoreError("The store was opened read-only; open it without read_only to write.")
+
+    def check_readable(self, scope: Scope) -> None:
+        """Refuse at the call what an iterator would refuse only at its first step."""
+        self._check_open()
+        self._check_scope(scope)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("The store is closed. Open it again with cormorant.open(…).")
+
+    def _check_scope(self, scope: Scope) -> None:
+        if self.require_scope:
+            scope.require(self.require_scope)
+
+    def refuse_foreign(self, scope: Scope, snapshot: Snapshot, rows: NDArray[np.int64]) -> None:
+        """Refuse to replace records outside the scope.
+
+        Raises:
+            ScopeError: If one of ``rows`` is not the scope's own.
+        """
+        if not scope or not len(rows):
+            return
+        for record in snapshot.fetch(snapshot.state.slots_of(rows)):
+            if not scope.admits(record.metadata):
+                raise ScopeError(
+                    f"The id {record.id!r} is taken outside the scope {scope}. "
+                    "Use ids that are unique across scopes, such as 'acme:…'."
+                )

@@ -1,0 +1,304 @@
+"""What may a caller do with records, inside its scope?
+
+A Store and its scoped views share these methods, so that no path exists on which a
+scope is not applied: the unscoped Store is the view whose scope is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant import search as searching
+from cormorant.errors import NotFound, RecordError
+from cormorant.model import AddResult, Explanation, FilterLike, Query, Record, Result
+from cormorant.store.intake import check_ids, take_in
+from cormorant.store.scope import Scope
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from cormorant.storage import Writer
+    from cormorant.store.core import Core
+    from cormorant.store.fingerprint import Fingerprint
+    from cormorant.store.snapshot import Snapshot
+
+__all__ = ["Door", "ScopedStore"]
+
+
+class Door:
+    """Add, delete, get, count, search and explain, inside one scope."""
+
+    def __init__(self, core: Core, scope: Scope) -> None:
+        self._core = core
+        self._scope = scope
+
+    # What it is
+
+    @property
+    def dim(self) -> int | None:
+        """Numbers per vector; None until the first vector arrives."""
+        return self._core.config.dim
+
+    @property
+    def metric(self) -> str:
+        """``cosine``, ``dot`` or ``euclidean``."""
+        return self._core.config.metric
+
+    @property
+    def executor(self) -> ThreadPoolExecutor:
+        """The store's own threads (``pool_size``), which async searches run in."""
+        return self._core.executor
+
+    @property
+    def embedder(self) -> str | None:
+        """The embedder's specification the store remembers."""
+        return self._core.config.embedder
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """The embedder's probe vectors the store remembers."""
+        return self._core.fingerprint()
+
+    def set_embedder(self, spec: str | None, fingerprint: Fingerprint | None = None) -> None:
+        """Remember which embedder the vectors are made with.
+
+        Raises:
+            EmbeddingMismatch: If the store has vectors of another one.
+        """
+        self._core.set_embedder(spec, fingerprint)
+
+    def scope(self, **predicates: Any) -> ScopedStore:
+        """A view that reads and writes only records satisfying ``predicates``.
+
+        Predicates are AND-ed with the scope this view already has: a scope can only narrow.
+
+        Args:
+            predicates: Field name to a value (stamped on what is added) or to an operator
+                dict (checked). Nested fields: ``scope(**{"acl.team": "blue"})``.
+
+        Raises:
+            ScopeError: On a predicate that is None, or a field that is not a name.
+            FilterError: On an operator or operand that is not valid.
+
+        Example:
+            >>> import cormorant
+            >>> store = cormorant.open(":memory:")
+            >>> acme = store.scope(tenant="acme")
+            >>> acme.add([{"id": "a", "text": "fish"}]).added
+            1
+            >>> store.get(["a"])[0].metadata
+            {'tenant': 'acme'}
+            >>> store.scope(tenant="other").get(["a"])
+            []
+        """
+        return ScopedStore(self._core, self._scope.narrowed(predicates))
+
+    # Writing
+
+    def add(self, records: Iterable[Record | Mapping[str, Any]]) -> AddResult:
+        """Add records, or replace those whose id exists: all of them, in one transaction.
+
+        When it returns, the records survive a crash and a power loss.
+
+        Args:
+            records: Records, or dicts with ``id``, ``text``, ``vector``, ``metadata``; a dict
+                without id gets a random one. Read once, so a generator is fine.
+
+        Returns:
+            The ids in input order, and how many were added and updated.
+
+        Raises:
+            RecordError: On a record that cannot be stored; nothing is.
+            DimensionError: On a vector of the wrong size or with bad values; nothing is stored.
+            ScopeError: On a record outside the scope, or an id taken outside it.
+            StoreLocked: If another process is writing for longer than the time-out.
+        """
+        core = self._core
+        core.check_writable(self._scope)
+        batch = take_in(records, dim=core.config.dim, metric=core.config.metric, scope=self._scope)
+        ids = tuple(record.id for record in batch.records)
+        if not ids:
+            return AddResult(ids=(), added=0, updated=0)
+        # Outside the lock: analysis is most of the work, and depends on nothing in the store.
+        terms = [core.analyzer.terms(record.text) for record in batch.records]
+
+        def commit(writer: Writer, snapshot: Snapshot) -> AddResult:
+            config = None
+            if batch.vectors is not None:
+                config = core.with_dim(snapshot.config, batch.vectors.shape[1])
+            known = writer.rows_of(ids)
+            dead = _sorted_rows(known.values())
+            core.refuse_foreign(self._scope, snapshot, dead)
+            core.commit(writer, batch, terms=terms, dead=dead, config=config)
+            return AddResult(ids=ids, added=len(ids) - len(known), updated=len(known))
+
+        return core.write(commit, self._scope)
+
+    def delete(
+        self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None
+    ) -> int:
+        """Delete by ids, by filter, or those of the ids that satisfy the filter.
+
+        Args:
+            ids: Unknown ids, and ids outside the scope, are skipped.
+            filter: A dict or a predicate; ``{}`` matches everything.
+
+        Returns:
+            How many records were deleted.
+
+        Raises:
+            RecordError: If neither is given; to delete everything say ``filter={}``.
+        """
+        if ids is None and filter is None:
+            raise RecordError(
+                "delete needs ids or a filter; got neither. "
+                "To delete every record (of the scope) say delete(filter={})."
+            )
+        wanted = None if ids is None else check_ids(ids)
+        core = self._core
+
+        def commit(writer: Writer, snapshot: Snapshot) -> int:
+            dead = self._chosen(snapshot, wanted, filter)
+            if len(dead):
+                core.commit(writer, None, terms=[], dead=dead)
+            return len(dead)
+
+        return core.write(commit, self._scope)
+
+    def _chosen(
+        self, snapshot: Snapshot, ids: list[str] | None, filter: FilterLike | None
+    ) -> NDArray[np.int64]:
+        mask = searching.matching(snapshot, filter)
+        rows = snapshot.state.rows.view
+        if ids is None:
+            return rows[np.flatnonzero(mask)]
+        known = _sorted_rows(snapshot.reader.rows_of(ids).values())
+        slots = snapshot.state.slots_of(known)
+        slots = slots[slots >= 0]
+        return rows[slots[mask[slots]]]
+
+    # Reading
+
+    def get(self, ids: Iterable[str], *, with_vectors: bool = False) -> list[Record]:
+        """The records with the given ids, in the order asked, without repeats.
+
+        Ids that are unknown, or outside the scope, are skipped. Under the cosine metric
+        vectors come back normalised, as they are stored.
+        """
+        wanted = check_ids(ids)
+
+        def work(snapshot: Snapshot) -> list[Record]:
+            known = snapshot.reader.rows_of(wanted)
+            rows = np.fromiter(
+                (known[id] for id in wanted if id in known), dtype=np.int64
+            )
+            slots = snapshot.state.slots_of(rows)
+            records = snapshot.fetch(slots[slots >= 0])
+            kept = [
+                (record, slot)
+                for record, slot in zip(records, slots[slots >= 0].tolist(), strict=True)
+                if self._scope.admits(record.metadata)
+            ]
+            return _with_vectors(snapshot, kept) if with_vectors else [r for r, _ in kept]
+
+        return self._core.read(self._scope, work)
+
+    def records(
+        self, filter: FilterLike | None = None, *, with_vectors: bool = False, batch: int = 1000
+    ) -> Iterator[Record]:
+        """Every record that satisfies the filter, oldest first, from one snapshot.
+
+        The snapshot is held while the iterator is alive: writes go on, but the space of
+        what they replace is not given back until it is closed or exhausted.
+        """
+        self._core.check_readable(self._scope)
+        return self._iterate(filter, with_vectors=with_vectors, batch=batch)
+
+    def _iterate(
+        self, filter: FilterLike | None, *, with_vectors: bool, batch: int
+    ) -> Iterator[Record]:
+        with self._core.pinned(self._scope) as snapshot:
+            slots = np.flatnonzero(searching.matching(snapshot, filter))
+            for start in range(0, len(slots), batch):
+                some = slots[start : start + batch]
+                records = snapshot.fetch(some)
+                if with_vectors:
+                    records = _with_vectors(
+                        snapshot, list(zip(records, some.tolist(), strict=True))
+                    )
+                yield from records
+
+    def count(self, filter: FilterLike | None = None) -> int:
+        """How many records satisfy the filter (all of the scope's, if None)."""
+
+        def work(snapshot: Snapshot) -> int:
+            return int(np.count_nonzero(searching.matching(snapshot, filter)))
+
+        return self._core.read(self._scope, work)
+
+    def search(self, query: Query) -> Result:
+        """The best hits for a query, best first, and how each got there.
+
+        Raises:
+            QueryError: If the query cannot be run on this store.
+            DimensionError: If the query's vector does not fit.
+            FilterError: On a filter that does not parse.
+        """
+        return self._core.read(self._scope, lambda snapshot: searching.run(snapshot, query))
+
+    def explain(self, query: Query, id: str) -> Explanation:
+        """Why is, or isn't, this record among the hits of this query?
+
+        Raises:
+            NotFound: If no record of the scope has this id.
+        """
+
+        def work(snapshot: Snapshot) -> Explanation:
+            known = snapshot.reader.rows_of(check_ids([id]))
+            slots = snapshot.state.slots_of(_sorted_rows(known.values()))
+            if not len(slots) or slots[0] < 0:
+                raise self._absent(id)
+            (record,) = snapshot.fetch(slots)
+            if not self._scope.admits(record.metadata):
+                # The same words as for an unknown id: a scope must not leak what it hides.
+                raise self._absent(id)
+            return searching.explain(snapshot, query, int(slots[0]))
+
+        return self._core.read(self._scope, work)
+
+    def _absent(self, id: str) -> NotFound:
+        where = f"inside {self._scope}" if self._scope else "in the store"
+        return NotFound(f"No record {where} has the id {id!r}. Check the id with get([…]).")
+
+
+class ScopedStore(Door):
+    """A view of a store that can neither read nor write outside its scope.
+
+    Closing it closes nothing: the store it was made from stays open.
+    """
+
+    def close(self) -> None:
+        """Nothing to do; the store itself is closed by whoever opened it."""
+
+    def __repr__(self) -> str:
+        return f"<cormorant.ScopedStore {self._scope}>"
+
+
+def _sorted_rows(rows: Iterable[int]) -> NDArray[np.int64]:
+    return np.sort(np.fromiter(rows, dtype=np.int64))
+
+
+def _with_vectors(snapshot: Snapshot, kept: list[tuple[Record, int]]) -> list[Record]:
+    vectors = snapshot.vectors()
+    has = snapshot.has_vector
+    return [
+        replace(record, vector=vectors[slot].copy())
+        if vectors is not None and has[slot]
+        else record
+        for record, slot in kept
+    ]

@@ -1,0 +1,119 @@
+"""What one search sees: a State, and the SQL transaction that belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.index.vector import ExactIndex
+from cormorant.model import Record
+
+if TYPE_CHECKING:
+    from cormorant.analysis import Analyzer
+    from cormorant.filters import Filter
+    from cormorant.index.contract import VectorIndex
+    from cormorant.index.metadata import Columns
+    from cormorant.index.text import TextIndex
+    from cormorant.storage import Reader, StoredRecord
+    from cormorant.store.config import StoreConfig
+    from cormorant.store.scope import Scope
+    from cormorant.store.state import State
+
+__all__ = ["Snapshot", "Vanished"]
+
+
+class Vanished(Exception):  # noqa: N818 - a signal between two files, never shown
+    """Rows of the snapshot are gone: it was not isolated from a write. Run again."""
+
+
+class Snapshot:
+    """The protocol of ``search.snapshot``, over a State and its Reader.
+
+    Attributes:
+        scope: AND-ed under every filter; None for an unscoped caller.
+    """
+
+    def __init__(
+        self, state: State, reader: Reader, config: StoreConfig, analyzer: Analyzer, scope: Scope
+    ) -> None:
+        self.state = state
+        self.reader = reader
+        self.config = config
+        self.analyzer = analyzer
+        self.scope: Filter | None = scope.filter
+        self.metric = config.metric
+        self.bm25 = (config.bm25_k1, config.bm25_b)
+        self._vector: VectorIndex | None = None
+
+    @property
+    def n(self) -> int:
+        return self.state.n
+
+    @property
+    def dead(self) -> int:
+        return self.state.dead
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        return self.state.alive.view
+
+    @property
+    def has_vector(self) -> NDArray[np.bool_]:
+        return self.state.has_vector.view
+
+    @property
+    def columns(self) -> Columns:
+        return self.state.columns
+
+    @property
+    def text(self) -> TextIndex:
+        return self.state.text
+
+    @property
+    def sample(self) -> NDArray[np.int64]:
+        return self.state.sample
+
+    @property
+    def dim(self) -> int | None:
+        return self.config.dim
+
+    @property
+    def vector(self) -> VectorIndex | None:
+        """The vector index; None if the store has no vectors yet."""
+        if self._vector is None:
+            vectors = self.vectors()
+            if vectors is not None:
+                self._vector = ExactIndex(vectors, self.metric, self.has_vector)
+        return self._vector
+
+    def vectors(self) -> NDArray[np.float32] | None:
+        """float32, shape (n, dim), read-only; None if the store has no vectors yet."""
+        return self.reader.vectors() if self.config.dim is not None and self.n else None
+
+    def fetch(self, slots: Sequence[int] | NDArray[np.int64]) -> list[Record]:
+        """The records at the given slots, in that order, metadata copied.
+
+        Raises:
+            Vanished: If one is gone because this snapshot is not isolated.
+        """
+        rows = self.state.rows.view[np.asarray(slots, dtype=np.int64)].tolist()
+        stored = self.reader.records(rows)
+        try:
+            return [_record(stored[row]) for row in rows]
+        except KeyError as error:
+            raise Vanished from error
+
+    def scan(self) -> Iterator[tuple[int, Record]]:
+        """Every live record with its slot, ascending."""
+        for batch in self.reader.scan():
+            rows = np.fromiter((r.row for r in batch), dtype=np.int64, count=len(batch))
+            for slot, stored in zip(self.state.slots_of(rows).tolist(), batch, strict=True):
+                if slot >= 0 and self.alive[slot]:
+                    yield slot, _record(stored)
+
+
+def _record(stored: StoredRecord) -> Record:
+    return Record(id=stored.id, text=stored.text, metadata=stored.metadata)

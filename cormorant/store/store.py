@@ -1,0 +1,183 @@
+"""The one door: open a store, and look after it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cormorant import defaults
+from cormorant.analysis import analyzer_for
+from cormorant.errors import ConfigError
+from cormorant.storage import Storage
+from cormorant.store import maintenance
+from cormorant.store.config import StoreConfig
+from cormorant.store.core import Core
+from cormorant.store.door import Door
+from cormorant.store.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from cormorant.store.maintenance import CheckReport, CompactReport, Stats
+
+__all__ = ["Store", "open"]
+
+
+class Store(Door):
+    """Documents, vectors, BM25 postings and metadata in one durable folder.
+
+    Made by :func:`cormorant.open`. Thread-safe. Many processes may read one folder
+    while one at a time writes. A context manager.
+    """
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        dim: int | None = None,
+        metric: str | None = None,
+        language: str | None = None,
+        bm25_k1: float | None = None,
+        bm25_b: float | None = None,
+        require_scope: Sequence[str] | None = None,
+        embedder: str | None = None,
+        create: bool = True,
+        read_only: bool = False,
+        pool_size: int = defaults.POOL_SIZE,
+        lock_timeout_s: float = defaults.LOCK_TIMEOUT_S,
+    ) -> Self:
+        """Open a store, or make one.
+
+        Args:
+            path: A folder, or ``":memory:"`` for a store that touches no file.
+            dim: Numbers per vector; None takes the store's, or the first vector's.
+            metric: ``cosine`` (the default), ``dot`` or ``euclidean``. Fixed once made.
+            language: Whose stems and stop words the text leg uses, ``english`` by default;
+                Chinese and identifiers are handled whatever the language. Fixed once made.
+            bm25_k1, bm25_b: Lucene's 1.2 and .75 by default.
+            require_scope: Fields that every call must be scoped by.
+            embedder: Specification of the embedder to remember.
+            create: Make the store if the folder is missing or empty.
+            read_only: Refuse writes; works on a read-only folder.
+            pool_size: Threads for async searches, at least 1.
+            lock_timeout_s: How long a write waits for another writer, in seconds.
+
+        Raises:
+            ConfigError: If a setting is out of range or differs from the store's.
+            FormatError: If the folder is something else, or of a newer format.
+            NotFound: If there is no store and ``create`` is False.
+            CorruptionError: If the store is damaged.
+
+        Example:
+            >>> import cormorant
+            >>> with cormorant.open(":memory:", dim=2) as store:
+            ...     _ = store.add([{"id": "a", "text": "a fish", "vector": [1, 0]}])
+            ...     [hit.id for hit in store.search(cormorant.Query(text="fish"))]
+            ['a']
+        """
+        if isinstance(require_scope, str):
+            raise ConfigError(
+                f"require_scope takes a list of field names; got the string {require_scope!r}."
+            )
+        if isinstance(pool_size, bool) or not isinstance(pool_size, int) or pool_size < 1:
+            raise ConfigError(f"pool_size must be a whole number of at least 1; got {pool_size!r}.")
+        asked: dict[str, Any] = {
+            "dim": dim,
+            "metric": metric,
+            "analyzer": None if language is None else dict(analyzer_for(language).spec),
+            "bm25_k1": bm25_k1,
+            "bm25_b": bm25_b,
+            "require_scope": None if require_scope is None else tuple(require_scope),
+        }
+        given = {name: value for name, value in asked.items() if value is not None}
+        fresh = StoreConfig(**{"analyzer": dict(analyzer_for("english").spec), **given})
+        storage = Storage.open(
+            path if str(path) == ":memory:" else Path(path),
+            config=fresh.to_json(),
+            create=create,
+            read_only=read_only,
+            lock_timeout_s=lock_timeout_s,
+        )
+        try:
+            with storage.read() as reader:
+                config = StoreConfig.from_json(reader.config).reconcile(asked)
+            store = cls(Core(storage, config, pool_size=pool_size), Scope())
+            if dim is not None and config.dim is None:
+                store._core.set_dim(dim)
+            if embedder is not None and embedder != config.embedder:
+                store.set_embedder(embedder, store.fingerprint)
+        except BaseException:
+            storage.close()
+            raise
+        return store
+
+    @property
+    def path(self) -> Path | None:
+        """The folder; None for a store in memory."""
+        return self._core.storage.path
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return self._core.storage.read_only
+
+    def stats(self) -> Stats:
+        """How much is in the store, and where its bytes are."""
+        return maintenance.stats(self._core)
+
+    def check(self, *, repair: bool = False) -> CheckReport:
+        """Look for damage in everything the store holds.
+
+        Args:
+            repair: Rebuild what is derived (postings, columns) from the records.
+
+        Returns:
+            A report; ``report.ok`` is True if nothing is damaged (any more).
+        """
+        return maintenance.check(self._core, repair=repair)
+
+    def compact(self) -> CompactReport:
+        """Make the bytes of deleted and replaced records go, from every file.
+
+        Readers and writers go on meanwhile. Changes no score and no id.
+        """
+        return maintenance.compact(self._core)
+
+    def optimize(self) -> None:
+        """Fold the log into derived files, so that the next open is quick."""
+        maintenance.optimize(self._core)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy one consistent snapshot to a new folder, while reads and writes go on.
+
+        Raises:
+            FormatError: If the folder exists and is not empty.
+        """
+        maintenance.backup(self._core, Path(path))
+
+    def close(self) -> None:
+        """Let running searches end, then let go of files and threads. Idempotent."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<cormorant.Store {self.path or ':memory:'}>"
+
+
+open = Store.open  # noqa: A001 - `cormorant.open` is the public name
+"""The same as :meth:`Store.open`."""
