@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from crashlab import ptrace  # noqa: E402 - the path comes first
+from crashlab import ptrace
 
 TALLY: pytest.StashKey[Counter[str]] = pytest.StashKey()
 

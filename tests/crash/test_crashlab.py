@@ -78,7 +78,7 @@ def bad_databases(recording: Recording, place: Path) -> int:
             db = sqlite3.connect(folder / "db")
             try:
                 rows = db.execute("SELECT count(*) FROM t").fetchone()[0]
-                bad += not (rows in (4 * acks, 4 * acks + 4))
+                bad += rows not in (4 * acks, 4 * acks + 4)
                 bad += db.execute("PRAGMA integrity_check").fetchone()[0] != "ok"
             except sqlite3.DatabaseError:
                 bad += acks > 0
@@ -154,13 +154,13 @@ def test_the_recording_misses_nothing(tmp_path: Path) -> None:
     assert recording.unrecorded == []
     last = len(recording.events)
     replayed = image(recording, last, "kept", random.Random(0)).files()
-    real = {
-        str(p.relative_to(tmp_path)) + ("/" if p.is_dir() else ""): p.read_bytes()
-        if p.is_file()
-        else b""
-        for p in tmp_path.rglob("*")
-        if not p.name.endswith("-shm")
-    }
+    real = {}
+    for path in tmp_path.rglob("*"):
+        name = str(path.relative_to(tmp_path))
+        if path.is_dir():
+            real[f"{name}/"] = b""
+        elif not name.endswith("-shm"):
+            real[name] = path.read_bytes()
     assert replayed.keys() == real.keys()
     assert replayed == real
 

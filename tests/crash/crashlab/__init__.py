@@ -1,4 +1,4 @@
-"""Tools of the crash suite: record a process's file writes, replay them as a power loss leaves them.
+"""The crash suite's tools: record file writes, replay them as a power loss leaves them.
 
 `ptrace.py` the kernel calls · `tracer.py` every syscall of a child, with faults injected ·
 `events.py` what reached the disk, in order · `recorder.py` syscalls → events · `disk.py` events →

@@ -219,6 +219,6 @@ class _Choice:
 
 _FILLS: Final[dict[str, Callable[[random.Random, int], bytes] | None]] = {
     "torn": None,
-    "zeros": lambda rng, size: bytes(size),  # noqa: ARG005
+    "zeros": lambda rng, size: bytes(size),
     "noise": lambda rng, size: rng.randbytes(size),
 }

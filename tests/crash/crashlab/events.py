@@ -141,7 +141,7 @@ class Recording:
     Attributes:
         start: The folder before; taken to be durable.
         events: In order.
-        calls: Each call that changes the disk, ``(syscall, path)``, in order; faults count in these.
+        calls: Calls that change the disk, ``(syscall, path)``, in order: faults strike these.
         unrecorded: Ways to change a file that the recorder cannot follow; must be empty.
         struck: Which calls got a fault.
         status: The process's exit status (negative: the signal that ended it).

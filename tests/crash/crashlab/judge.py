@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+
+from cormorant.errors import CormorantError, StoreError
+from cormorant.model import Query, Record
+from cormorant.store import Store
 from crashlab.plan import (
     DIM,
     EVERYWHERE,
@@ -18,10 +21,6 @@ from crashlab.plan import (
     states,
     word,
 )
-
-from cormorant.errors import CormorantError, StoreError
-from cormorant.model import Query, Record
-from cormorant.store import Store
 
 __all__ = ["contents", "differences", "half_batches", "judge"]
 
@@ -62,14 +61,14 @@ def contents(store: Store) -> dict[str, Record]:
 
 def differences(found: Model, wanted: Model) -> list[str]:
     """How two sets of records differ, a sentence each; vectors to the bit."""
-    says = [f"{id} is missing" for id in wanted if id not in found]
-    says += [f"{id} should not be there" for id in found if id not in wanted]
-    for id in found.keys() & wanted.keys():
-        one, other = found[id], wanted[id]
+    says = [f"{key} is missing" for key in wanted if key not in found]
+    says += [f"{key} should not be there" for key in found if key not in wanted]
+    for key in found.keys() & wanted.keys():
+        one, other = found[key], wanted[key]
         if one.text != other.text or dict(one.metadata) != dict(other.metadata):
-            says.append(f"{id} is {dict(one.metadata)}, not {dict(other.metadata)}")
+            says.append(f"{key} is {dict(one.metadata)}, not {dict(other.metadata)}")
         elif not _same_vector(one, other):
-            says.append(f"{id} has the vector {one.vector!r}, not {other.vector!r}")
+            says.append(f"{key} has the vector {one.vector!r}, not {other.vector!r}")
     return sorted(says)
 
 
@@ -124,20 +123,20 @@ def _judge_search(store: Store, model: Model) -> list[str]:
         says.append(f"a word of every text finds {len(hits)} of {len(model)}")
     batches = sorted({r.metadata["batch"] for r in model.values()})
     for batch in batches[:: max(1, len(batches) // 3)]:
-        wanted = {id for id, r in model.items() if r.metadata["batch"] == batch}
+        wanted = {key for key, r in model.items() if r.metadata["batch"] == batch}
         hits = store.search(Query(text=word("x", batch), top_k=everything))
         if {hit.id for hit in hits} != wanted:
             says.append(f"batch {batch}'s word finds {sorted(h.id for h in hits)}, not {wanted}")
         if store.count({"batch": batch}) != len(wanted):
             says.append(f"count(batch {batch}) is not {len(wanted)}")
-    vectors = {id: np.asarray(r.vector) for id, r in model.items() if r.vector is not None}
+    vectors = {key: np.asarray(r.vector) for key, r in model.items() if r.vector is not None}
     if vectors:
         query = np.linspace(-1, 1, DIM, dtype=np.float32)
         hits = store.search(Query(vector=query, top_k=everything))
         scores = {hit.id: hit.score for hit in hits}
         if set(scores) != set(vectors):
             says.append(f"a vector finds {len(scores)} of {len(vectors)}")
-        elif any(abs(scores[id] - float(v @ query)) > 1e-2 for id, v in vectors.items()):
+        elif any(abs(scores[key] - float(v @ query)) > 1e-2 for key, v in vectors.items()):
             says.append("a vector's score is not that of the stored vector")
     return says
 
@@ -157,7 +156,7 @@ def _judge_backups(folder: Path, ops: Sequence[Op], done: Sequence[int]) -> list
             wrong = [f"{type(error).__name__}: {error}"] if place in done else []
         if wrong:
             state = "acknowledged" if place in done else "unfinished"
-            says.append(f"the {state} {os.path.basename(target)}: {'; '.join(_some(wrong))}")
+            says.append(f"the {state} {target.name}: {'; '.join(_some(wrong))}")
     return says
 
 

@@ -135,8 +135,8 @@ def states(ops: list[Op]) -> list[Model]:
         if op.kind == "add":
             now.update({record.id: record for record in op.records()})
         elif op.kind == "delete" and op.ids:
-            for id in op.ids:
-                now.pop(id, None)
+            for key in op.ids:
+                now.pop(key, None)
         elif op.kind == "delete":
             now = {k: r for k, r in now.items() if r.metadata["batch"] != op.batch}
         found.append(now)

@@ -1,6 +1,6 @@
 """How does one process watch another's syscalls, with nothing but the standard library?
 
-Linux on x86-64 alone: :data:`UNAVAILABLE` says why it cannot be done elsewhere.
+Linux on x86-64 alone: :func:`unavailable` says why it cannot be done elsewhere.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 __all__ = [
@@ -109,7 +110,7 @@ def set_count(tid: int, count: int) -> None:
 
 def read_memory(pid: int, address: int, size: int) -> bytes:
     """Bytes of the watched process."""
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         memory.seek(address)
         return memory.read(size)
 

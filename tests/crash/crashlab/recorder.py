@@ -1,13 +1,16 @@
+# ruff: noqa: PTH115, PTH116, PTH117, PTH118, PTH123
 """Which events are a child's syscalls, below one folder?
 
 The recorder follows the live name tree, so that an event names nodes and not paths. What it cannot
 follow (a shared writable mapping, say) it notes in ``Recording.unrecorded`` instead of losing it.
+Paths are strings here: they belong to another process, or to ``/proc``.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -43,6 +46,17 @@ MUTATING: Final = (
     *OPENS,
 )  # fmt: skip
 """Calls a fault can strike; an open counts only where it makes or empties a file."""
+
+PATH_ARGS: Final[dict[str, tuple[tuple[int | None, int], ...]]] = {
+    **dict.fromkeys(("open", "creat", "truncate", "unlink", "rmdir", "mkdir"), ((None, 0),)),
+    **dict.fromkeys(("openat", "openat2", "unlinkat", "mkdirat"), ((0, 1),)),
+    **dict.fromkeys(("rename", "link", "symlink"), ((None, 0), (None, 1))),
+    **dict.fromkeys(("renameat", "renameat2", "linkat"), ((0, 1), (2, 3))),
+    "symlinkat": ((1, 2),),
+}
+"""Which arguments hold a path, each with the folder descriptor it is relative to."""
+FD_ARG: Final = {"mmap": 4, "splice": 2, "copy_file_range": 2}
+"""Which argument is the file that is changed; the first of all other calls."""
 
 AT_FDCWD: Final = -100
 O_CREAT, O_TRUNC = os.O_CREAT, os.O_TRUNC
@@ -92,6 +106,16 @@ class Recorder:
         self._partial = b""
         start = Tree()
         self._survey(self.root, ROOT, start)
+        self._handlers: dict[str, Callable[[Call, int], None]] = {
+            **dict.fromkeys(WRITES, self._write),
+            **dict.fromkeys(COPIES, self._copy),
+            **dict.fromkeys(OPENS, self._open),
+            **dict.fromkeys(RENAMES, self._rename),
+            **dict.fromkeys(REMOVES, self._remove),
+            **dict.fromkeys(MKDIRS, self._mkdir),
+            **dict.fromkeys(("truncate", "ftruncate"), self._truncate),
+            "fallocate": self._fallocate,
+        }
         start.names = dict(self._names)
         start.directories = set(self._directories)
         self.recording = Recording(start)
@@ -119,35 +143,14 @@ class Recorder:
 
     def leave(self, call: Call, result: int) -> None:
         """The call was done with this result."""
-        name = call.name
-        if name in SYNCS and result < 0:
-            self._sync(call, failed=True)
-        if result < 0:
-            return
-        if name in WRITES:
-            self._write(call, result)
-        elif name in SYNCS:
-            self._sync(call, failed=False)
-        elif name in OPENS:
-            self._open(call, result)
-        elif name in RENAMES:
-            self._rename(call)
-        elif name in REMOVES:
-            parent, leaf = self._split(call.path)
-            self._names.pop((parent, leaf), None)
-            self.recording.events.append(Unlink(parent, leaf))
-        elif name in MKDIRS:
-            self._link(call.path, os.stat(call.path))
-        elif name in ("ftruncate", "truncate"):
-            self._resize(call, call.args[1])
-        elif name == "fallocate" and call.args[1] == 0:
-            end = call.args[2] + call.args[3]
-            if end > call.info["size"]:
-                self._resize(call, end)
-        elif name in COPIES:
-            self._copy(call, result)
-        else:
-            self.recording.unrecorded.append(f"{name} on {self.short(call.path)}")
+        if call.name in SYNCS:
+            self._sync(call, failed=result < 0)
+        elif result >= 0:
+            handler = self._handlers.get(call.name)
+            if handler is None:
+                self.recording.unrecorded.append(f"{call.name} on {self.short(call.path)}")
+            else:
+                handler(call, result)
 
     # What is meant
 
@@ -168,6 +171,7 @@ class Recorder:
     def _at(self, fd: int, address: int) -> str:
         path = ptrace.read_string(self.pid, address)
         if not os.path.isabs(path):
+            fd = fd & 0xFFFFFFFF
             fd = fd - (1 << 32) if fd & 0x80000000 else fd
             base = f"/proc/{self.pid}/cwd" if fd == AT_FDCWD else f"/proc/{self.pid}/fd/{fd}"
             path = os.path.join(os.readlink(base), path)
@@ -176,27 +180,14 @@ class Recorder:
         return os.path.join(os.path.realpath(folder), leaf)
 
     def _paths(self, name: str, args: tuple[int, ...]) -> tuple[str, str]:
-        here = AT_FDCWD & 0xFFFFFFFF
-        if name in ("open", "creat", "truncate", "unlink", "rmdir", "mkdir"):
-            return self._at(here, args[0]), ""
-        if name in ("openat", "unlinkat", "mkdirat", "openat2"):
-            return self._at(args[0] & 0xFFFFFFFF, args[1]), ""
-        if name == "rename":
-            return self._at(here, args[0]), self._at(here, args[1])
-        if name in ("renameat", "renameat2", "linkat"):
-            old = self._at(args[0] & 0xFFFFFFFF, args[1])
-            return old, self._at(args[2] & 0xFFFFFFFF, args[3])
-        if name in ("link", "symlink"):
-            return self._at(here, args[0]), self._at(here, args[1])
-        if name == "symlinkat":
-            return "", self._at(args[1] & 0xFFFFFFFF, args[2])
-        if name == "mmap":
-            return self._fd_path(args[4]), ""
-        if name in ("splice", "copy_file_range"):
-            return self._fd_path(args[2]), ""
-        if name == "sync":
-            return self.root, ""
-        return self._fd_path(args[0]), ""
+        """What a call changes, and a rename's target."""
+        if name in PATH_ARGS:
+            found = [
+                self._at(AT_FDCWD if fd is None else args[fd], args[at])
+                for fd, at in PATH_ARGS[name]
+            ]
+            return found[0], found[1] if len(found) > 1 else ""
+        return self._fd_path(args[FD_ARG.get(name, 0)]) if name != "sync" else self.root, ""
 
     def _changes(self, call: Call) -> bool:
         flags = {"open": call.args[1], "openat": call.args[2], "creat": O_CREAT | O_TRUNC}[
@@ -224,7 +215,7 @@ class Recorder:
         self.recording.events.append(Write(self._node(call), offset, data))
 
     def _copy(self, call: Call, count: int) -> None:
-        out = call.args[0] if call.name == "sendfile" else call.args[2]
+        out = call.args[FD_ARG.get(call.name, 0)]
         if call.name == "copy_file_range" and call.args[3]:
             self.recording.unrecorded.append(f"copy_file_range at an offset on {call.path}")
             return
@@ -238,8 +229,15 @@ class Recorder:
         with open(f"/proc/{self.pid}/fdinfo/{fd}") as info:
             return int(info.readline().split()[1])
 
-    def _resize(self, call: Call, size: int) -> None:
-        self.recording.events.append(Resize(self._node(call), size))
+    def _truncate(self, call: Call, _: int) -> None:
+        self.recording.events.append(Resize(self._node(call), call.args[1]))
+
+    def _fallocate(self, call: Call, _: int) -> None:
+        end = call.args[2] + call.args[3]
+        if call.args[1] != 0:
+            self.recording.unrecorded.append(f"fallocate mode {call.args[1]} on {call.path}")
+        elif end > call.info["size"]:
+            self.recording.events.append(Resize(self._node(call), end))
 
     def _sync(self, call: Call, *, failed: bool) -> None:
         path = self.short(call.path)
@@ -254,7 +252,15 @@ class Recorder:
         elif call.info["truncates"]:
             self.recording.events.append(Resize(self._nodes[self._identity(status)], 0))
 
-    def _rename(self, call: Call) -> None:
+    def _remove(self, call: Call, _: int) -> None:
+        parent, leaf = self._split(call.path)
+        self._names.pop((parent, leaf), None)
+        self.recording.events.append(Unlink(parent, leaf))
+
+    def _mkdir(self, call: Call, _: int) -> None:
+        self._link(call.path, os.stat(call.path))
+
+    def _rename(self, call: Call, _: int) -> None:
         if not (self._ours(call.path) and self._ours(call.target)):
             self.recording.unrecorded.append(f"rename across {call.path} and {call.target}")
             return
@@ -271,7 +277,7 @@ class Recorder:
     def _node(self, call: Call) -> int:
         if call.name == "truncate":
             return self._nodes[self._identity(os.stat(call.path))]
-        fd = call.args[2] if call.name == "copy_file_range" else call.args[0]
+        fd = call.args[FD_ARG.get(call.name, 0)]
         return self._nodes[self._identity(os.stat(f"/proc/{self.pid}/fd/{fd}"))]
 
     def _new(self, status: os.stat_result) -> int:

@@ -106,9 +106,9 @@ class _Watch:
             raise ValueError("the child needs pipes")
         if stdout.readline() != b"ready\n":
             self._child.wait()
-            return Recorder(self._root, os.getpid()).recording
+            return Recorder(self._root, self._pid).recording
         self._recorder = Recorder(self._root, self._pid)
-        for tid in map(int, os.listdir(f"/proc/{self._pid}/task")):
+        for tid in [int(task.name) for task in Path(f"/proc/{self._pid}/task").iterdir()]:
             ptrace.seize(tid)
             ptrace.interrupt(tid)
         stdin.write(b"go\n")
@@ -135,7 +135,10 @@ class _Watch:
                 continue
             try:
                 self._stopped(tid, status)
-            except ProcessLookupError:  # killed while stopped: its end is reported next
+            except (
+                ProcessLookupError,
+                FileNotFoundError,
+            ):  # killed while stopped: its end is reported next
                 continue
 
     def _stopped(self, tid: int, status: int) -> None:

@@ -21,6 +21,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from cormorant.errors import CormorantError, StoreError  # noqa: E402
+from cormorant.store import Store  # noqa: E402
 from crashlab.judge import contents, differences  # noqa: E402 - the path comes first
 from crashlab.plan import (  # noqa: E402
     Model,
@@ -32,11 +34,8 @@ from crashlab.plan import (  # noqa: E402
     states,
 )
 
-from cormorant.errors import CormorantError, StoreError  # noqa: E402
-from cormorant.store import Store  # noqa: E402
 
-
-class Stop(Exception):  # noqa: N818 - the way out of a plan that failed
+class Stop(Exception):
     """The plan cannot go on."""
 
 
