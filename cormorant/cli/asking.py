@@ -1,0 +1,65 @@
+"""How do command line arguments become a Query?"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cormorant.cli.verb import parsed_filter
+from cormorant.model import Query
+from cormorant.store import Store
+
+if TYPE_CHECKING:
+    from cormorant.cli.settings import Settings
+
+__all__ = ["Asked", "ask", "open_to_read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query ready to run, and what had to be left out of it."""
+
+    query: Query
+    degraded: tuple[str, ...]
+
+
+def open_to_read(path: str) -> Store:
+    """The store at ``path``, which must exist; nothing is written to it."""
+    return Store.open(path, create=False, read_only=True)
+
+
+def ask(store: Store, args: Namespace, settings: Settings, *, explain: bool) -> Asked:
+    """Build the query; embeds the question if a vector leg is wanted and can be had.
+
+    Raises:
+        QueryError: On a value out of range.
+        MissingDependency: If a mode was asked for whose embedder is not installed.
+    """
+    filter = parsed_filter(args)
+    mode = settings.get("mode")
+    degraded: tuple[str, ...] = ()
+    vector = None
+    if mode != "text":
+        # Loads a model: kept away from text searches.
+        from cormorant.cli.embedding import for_asking
+
+        choice = for_asking(store, settings.get("embedder"), mode=mode)
+        degraded = choice.degraded
+        vector = choice.embedded_query(args.question)
+        if mode is None:
+            mode = "text" if vector is None else "hybrid"
+    query = Query(
+        text=args.question,
+        vector=vector,
+        mode=mode,
+        filter=filter,
+        top_k=settings.get("top_k"),
+        fetch_k=settings.get("fetch_k"),
+        min_score=settings.get("min_score"),
+        fusion=settings.get("fusion"),
+        rrf_k=settings.get("rrf_k"),
+        mmr_lambda=settings.get("mmr_lambda"),
+        explain=explain,
+    )
+    return Asked(query, degraded)

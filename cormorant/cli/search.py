@@ -1,0 +1,63 @@
+"""What does the store know about this question?"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from cormorant.cli.asking import ask, open_to_read
+from cormorant.cli.shape import hit_fields, result_fields
+from cormorant.cli.show import hit_lines
+from cormorant.cli.verb import Verb, add_filter, add_json, add_settings, add_store
+
+if TYPE_CHECKING:
+    from cormorant.cli.console import Console
+    from cormorant.cli.settings import Settings
+
+__all__ = ["VERB"]
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    add_store(parser)
+    parser.add_argument("question", metavar="QUESTION", help="what to look for, in any language")
+    add_settings(parser, "top_k", "mode")
+    add_filter(parser)
+    add_settings(
+        parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder"
+    )
+    add_json(parser)
+    parser.add_argument("--jsonl", action="store_true", help="print one JSON object a hit")
+
+
+def _run(args: Namespace, settings: Settings, console: Console) -> int:
+    with open_to_read(args.store) as store:
+        asked = ask(store, args, settings, explain=True)
+        for sentence in asked.degraded:
+            console.warn(sentence)
+        result = store.search(asked.query)
+    if args.json:
+        console.json(result_fields(result, args.question, asked.degraded))
+    elif args.jsonl:
+        for hit in result:
+            console.json(hit_fields(hit), indent=None)
+    else:
+        for hit in result:
+            for line in hit_lines(hit, result.mode, console):
+                console.print(line)
+        if not result.hits:
+            console.note("no hits.")
+    for sentence in result.degraded:
+        console.warn(sentence)
+    return 0
+
+
+VERB = Verb(
+    name="search",
+    says="ask a store a question",
+    tells=(
+        "Prints the hits, best first, with the rank and score each leg gave them. No hits is an "
+        "answer too, and exits 0."
+    ),
+    arguments=_arguments,
+    run=_run,
+)

@@ -1,0 +1,107 @@
+"""What is a verb, and which arguments do verbs share?"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cormorant.cli.settings import SETTINGS
+from cormorant.errors import FilterError
+
+if TYPE_CHECKING:
+    from cormorant.cli.console import Console
+    from cormorant.cli.settings import Settings
+
+__all__ = [
+    "DEGRADED_EXIT",
+    "Verb",
+    "add_filter",
+    "add_json",
+    "add_settings",
+    "add_store",
+    "parsed_filter",
+]
+
+DEGRADED_EXIT = 1
+"""Exit code of a negative verdict: damage, a why-not, an input that had to be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One subcommand.
+
+    Attributes:
+        name: What the user types.
+        says: One line for the overview.
+        tells: A paragraph for its own help: what it prints, when it exits 1.
+        arguments: Adds its arguments to a parser.
+        run: Does it; returns the exit code.
+    """
+
+    name: str
+    says: str
+    tells: str
+    arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace, Settings, Console], int]
+
+
+def add_store(parser: ArgumentParser) -> None:
+    """The store comes first, in every verb."""
+    parser.add_argument("store", metavar="KB", help="the store's folder")
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """``--json``: one object on stdout."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def add_filter(parser: ArgumentParser) -> None:
+    """``--filter``: a filter in the filter language, as JSON."""
+    parser.add_argument(
+        "--filter",
+        metavar="JSON",
+        help='only records whose metadata match, e.g. \'{"year": {"$gte": 2024}}\'',
+    )
+
+
+def add_settings(parser: ArgumentParser, *names: str) -> None:
+    """Flags for settings, which can also be given by variable and in cormorant.toml."""
+    short = {"top_k": ["-k"]}
+    metavar = {"embedder": "SPEC", "language": "NAME", "lock_timeout": "SECONDS"}
+    for name in names:
+        setting = SETTINGS[name]
+        parser.add_argument(
+            *short.get(name, []),
+            setting.flag,
+            dest=name,
+            type=setting.kind,
+            choices=setting.choices,
+            metavar=None if setting.choices else metavar.get(name, "N"),
+            default=None,
+            help=setting.help,
+        )
+
+
+def parsed_filter(args: Namespace) -> dict[str, Any] | None:
+    """The ``--filter`` argument as a dict; None if it was not given.
+
+    Raises:
+        FilterError: If it is not a JSON object.
+    """
+    written: str | None = args.filter
+    if written is None:
+        return None
+    example = """--filter '{"language": "en"}'"""
+    try:
+        value = json.loads(written)
+    except ValueError as error:
+        raise FilterError(
+            f"--filter takes a JSON object; got {written!r}: {error}. "
+            f"Put single quotes around it, as in {example}."
+        ) from error
+    if not isinstance(value, dict):
+        raise FilterError(f"--filter takes a JSON object, as in {example}; got {written!r}.")
+    return value
