@@ -1,0 +1,27 @@
+"""How does LangChain ask? The vector store and its retriever.
+
+Names are handed on lazily: a text-only command line imports a neighbour of this module
+without loading langchain-core.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cormorant.langchain.retriever import CormorantRetriever
+    from cormorant.langchain.vectorstore import Cormorant
+
+_HOMES = {"Cormorant": "vectorstore", "CormorantRetriever": "retriever"}
+__all__ = ["Cormorant", "CormorantRetriever"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,175 @@
+"""How does a LangChain Document become a Record, and a Hit a Document?
+
+Copies both ways: nothing a caller holds is shared with the store.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from langchain_core.documents import Document
+from numpy.typing import NDArray
+
+from cormorant.errors import RecordError
+from cormorant.model import Hit, Record, Result
+from cormorant.store.intake import take_in
+from cormorant.store.scope import Scope
+
+__all__ = [
+    "SCORES_KEY",
+    "from_documents",
+    "from_texts",
+    "hit_document",
+    "record_document",
+    "with_vectors",
+]
+
+SCORES_KEY = "_cormorant"
+"""The metadata key scores come under. It is dropped from what is added: scores belong to
+a query, not to a document."""
+
+
+def from_documents(
+    documents: Iterable[Document], ids: Iterable[str | None] | None = None
+) -> list[Record]:
+    """Documents as checked records without vectors.
+
+    Args:
+        documents: Read once.
+        ids: One per document; beats ``Document.id``. None, here or there, becomes a
+            random UUID.
+
+    Raises:
+        RecordError: On anything that cannot be stored.
+    """
+    if isinstance(documents, Document):
+        raise RecordError("documents takes a list of Documents; got one alone. Put it in a list.")
+    taken = list(documents)
+    for position, document in enumerate(taken):
+        if not isinstance(document, Document):
+            raise RecordError(
+                f"documents takes Documents; got a {type(document).__name__} at position "
+                f"{position}. For plain strings use add_texts."
+            )
+    return _records(
+        [document.page_content for document in taken],
+        [document.metadata for document in taken],
+        [document.id for document in taken] if ids is None else ids,
+        noun="documents",
+    )
+
+
+def from_texts(
+    texts: Iterable[str],
+    metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+    ids: Iterable[str | None] | None = None,
+) -> list[Record]:
+    """Texts as checked records without vectors.
+
+    Args:
+        texts: Read once, so a generator is fine.
+        metadatas: One per text.
+        ids: One per text; None becomes a random UUID.
+
+    Raises:
+        RecordError: On anything that cannot be stored.
+    """
+    if isinstance(texts, (str, bytes)):
+        raise RecordError(
+            f"texts takes a list of strings; got one {type(texts).__name__}. Put it in a list."
+        )
+    return _records(list(texts), metadatas, ids, noun="texts")
+
+
+def _records(
+    texts: list[str],
+    metadatas: Iterable[Mapping[str, Any] | None] | None,
+    ids: Iterable[str | None] | None,
+    *,
+    noun: str,
+) -> list[Record]:
+    chosen_metadatas = _aligned(metadatas, "metadatas", len(texts), noun)
+    chosen_ids = _aligned(ids, "ids", len(texts), noun)
+    given = [
+        # An empty text is allowed here, since it will have a vector; the checks are
+        # told so by a placeholder.
+        Record(
+            id=str(uuid.uuid4()) if id_ is None else id_,
+            text=text,
+            metadata=_without_scores(metadata),
+            vector=None if text else (1.0,),
+        )
+        for text, metadata, id_ in zip(texts, chosen_metadatas, chosen_ids, strict=True)
+    ]
+    checked = take_in(given, dim=None, metric="dot", scope=Scope())
+    return [
+        Record(id=record.id, text=record.text, metadata=metadata)
+        for record, metadata in zip(checked.records, checked.metadatas, strict=True)
+    ]
+
+
+def _aligned(values: Iterable[Any] | None, name: str, count: int, noun: str) -> list[Any]:
+    if values is None:
+        return [None] * count
+    if isinstance(values, (str, bytes, Mapping)):
+        raise RecordError(f"{name} takes a list; got a {type(values).__name__}. Put it in a list.")
+    given = list(values)
+    if len(given) != count:
+        raise RecordError(
+            f"The number of {name} must match the number of {noun}; got {len(given)} {name} and "
+            f"{count} {noun}. Nothing was stored. Give one each, or leave {name} out."
+        )
+    return given
+
+
+def _without_scores(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    if metadata is None:
+        return {}
+    if isinstance(metadata, Mapping) and SCORES_KEY in metadata:
+        return {key: value for key, value in metadata.items() if key != SCORES_KEY}
+    return metadata
+
+
+def with_vectors(records: Sequence[Record], vectors: NDArray[np.float32]) -> list[Record]:
+    """The records, each with its row of ``vectors``."""
+    return [replace(record, vector=row) for record, row in zip(records, vectors, strict=True)]
+
+
+def record_document(record: Record) -> Document:
+    """A stored record as a Document."""
+    return Document(id=record.id, page_content=record.text, metadata=dict(record.metadata))
+
+
+def hit_document(hit: Hit, result: Result, *, with_scores: bool = False) -> Document:
+    """A hit as a Document, with its scores in the metadata if asked for."""
+    metadata = dict(hit.metadata)
+    if with_scores:
+        metadata[SCORES_KEY] = _scores(hit, result)
+    return Document(id=hit.id, page_content=hit.text, metadata=metadata)
+
+
+def _scores(hit: Hit, result: Result) -> dict[str, Any]:
+    """JSON values alone, so that the Document can still be added, hashed and traced."""
+    return {
+        "score": float(hit.score),
+        "relevance": float(hit.relevance),
+        "rank": int(hit.rank),
+        "retrieval_method": result.mode,
+        "fusion_score": float(hit.score) if result.mode == "hybrid" else None,
+        "rerank_score": None,
+        "legs": {
+            name: {"score": _finite(leg.score), "rank": leg.rank} for name, leg in hit.legs.items()
+        },
+        "contributions": {name: _finite(part) for name, part in hit.contributions.items()},
+        "exact": result.exact,
+        "degraded": list(result.degraded),
+    }
+
+
+def _finite(value: float) -> float | None:
+    """A leg that cannot score a record gives it -inf, which JSON has no number for."""
+    return float(value) if np.isfinite(value) else None

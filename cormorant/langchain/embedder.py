@@ -1,0 +1,148 @@
+"""How is the user's embedder called, and is what it returns usable?
+
+A LangChain ``Embeddings`` promises nothing about the number, the size or the values of
+what it returns, fails with whatever its provider raises, and by default runs its async
+methods in asyncio's own executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from cormorant.errors import CormorantError, EmbeddingError, UsageError
+from cormorant.langchain.embeddings.identity import identity, model_name
+from cormorant.langchain.embeddings.vectors import as_matrix, as_vector
+from cormorant.langchain.pool import in_pool
+
+__all__ = ["Embedder", "check_embedding"]
+
+_RETRYABLE = frozenset({408, 409, 425, 429})
+
+
+def check_embedding(embedding: object) -> None:
+    """Refuse what is no embedder.
+
+    Raises:
+        UsageError: Saying what is missing.
+    """
+    missing = [
+        name
+        for name in ("embed_documents", "embed_query")
+        if isinstance(embedding, type) or not callable(getattr(embedding, name, None))
+    ]
+    if missing:
+        raise UsageError(
+            f"embedding must be a LangChain Embeddings object; got {embedding!r}, without "
+            f"{' and '.join(missing)} to call. Pass an instance, such as "
+            "DeterministicFakeEmbedding(size=6), or None for a store searched by text alone."
+        )
+
+
+class Embedder(Embeddings):
+    """The user's embedder, with its failures told apart and its threads chosen.
+
+    Args:
+        embedding: Anything with ``embed_documents`` and ``embed_query``.
+        executor: Gives the threads that async calls run in, where the embedder has no
+            async method of its own.
+    """
+
+    def __init__(self, embedding: Embeddings, executor: Callable[[], ThreadPoolExecutor]) -> None:
+        self.embedding = embedding
+        self.model = model_name(embedding)
+        self.embedding_identity = identity(embedding)
+        self.provider = type(embedding).__name__
+        self._executor = executor
+
+    @override
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        with self._failures():
+            return self.embedding.embed_documents(texts)
+
+    @override
+    def embed_query(self, text: str) -> list[float]:
+        with self._failures():
+            return self.embedding.embed_query(text)
+
+    @override
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        if not _overrides(self.embedding, "aembed_documents"):
+            return await in_pool(self._executor(), self.embed_documents, texts)
+        with self._failures():
+            return await self.embedding.aembed_documents(texts)
+
+    @override
+    async def aembed_query(self, text: str) -> list[float]:
+        if not _overrides(self.embedding, "aembed_query"):
+            return await in_pool(self._executor(), self.embed_query, text)
+        with self._failures():
+            return await self.embedding.aembed_query(text)
+
+    def matrix(self, returned: Any, count: int) -> NDArray[np.float32]:
+        """What ``embed_documents`` returned, checked: float32, shape (count, dim).
+
+        Raises:
+            EmbeddingError: If it is not ``count`` finite vectors of one size.
+        """
+        return as_matrix(_row_by_row(returned), count, model=self.embedding_identity)
+
+    def vector(self, returned: Any) -> NDArray[np.float32]:
+        """What ``embed_query`` returned, checked: float32, shape (dim,).
+
+        Raises:
+            EmbeddingError: If it is not one finite vector.
+        """
+        return as_vector(returned, model=self.embedding_identity)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except CormorantError:
+            raise
+        except Exception as error:
+            retryable = _retryable(error)
+            raise EmbeddingError(
+                f"The embedder {self.embedding_identity!r} failed with {type(error).__name__}: "
+                f"{error}. Nothing was stored."
+                + (" The same call may succeed later." if retryable else ""),
+                model=self.embedding_identity,
+                retryable=retryable,
+            ) from error
+
+
+def _row_by_row(returned: Any) -> Any:
+    """Lists of floats as a list of arrays.
+
+    Converting a large nested list in one numpy call would hold the interpreter lock, and
+    with it every event loop of the process, for all of its length.
+    """
+    if not isinstance(returned, (list, tuple)):
+        return returned
+    try:
+        with np.errstate(over="ignore"):  # becomes infinite, which is refused after this
+            return [np.asarray(row, dtype=np.float32) for row in returned]
+    except (TypeError, ValueError):
+        return returned  # the check has the words for it
+
+
+def _overrides(embedding: object, method: str) -> bool:
+    inherited = getattr(Embeddings, method)
+    return getattr(type(embedding), method, inherited) is not inherited
+
+
+def _retryable(error: Exception) -> bool:
+    if isinstance(error, (TimeoutError, ConnectionError)):
+        return True
+    status = getattr(error, "status_code", None)
+    if status is None:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+    return isinstance(status, int) and (status in _RETRYABLE or 500 <= status <= 599)

@@ -1,0 +1,71 @@
+"""How do the filters LangChain users write become one filter of the engine?
+
+A filter is a promise: two filters for one search are AND-ed, never one for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from langchain_core.documents import Document
+from langchain_core.structured_query import FilterDirective, StructuredQuery
+
+from cormorant.errors import FilterError
+from cormorant.filters import parse
+from cormorant.langchain.filters import document_predicate, from_structured_query
+from cormorant.model import FilterLike, Record
+
+__all__ = ["LangChainFilter", "both", "engine_filter"]
+
+LangChainFilter: TypeAlias = (
+    Mapping[str, Any] | Callable[[Document], bool] | StructuredQuery | FilterDirective
+)
+
+
+def engine_filter(filter: LangChainFilter) -> FilterLike:
+    """A LangChain filter as the engine takes it.
+
+    Args:
+        filter: A dict in the filter language, a callable on a Document, or a
+            StructuredQuery or one of its parts (whose filter alone is used).
+
+    Raises:
+        FilterError: If it is none of these, or does not parse.
+    """
+    if isinstance(filter, (StructuredQuery, FilterDirective)):
+        return from_structured_query(filter)
+    if isinstance(filter, Mapping):
+        parse(filter)
+        return filter
+    if callable(filter):
+        return document_predicate(filter)
+    raise FilterError(
+        f"filter must be a dict such as {{'tenant': 'acme'}}, a callable on a Document, or a "
+        f"StructuredQuery; got {type(filter).__name__}."
+    )
+
+
+def both(first: LangChainFilter | None, second: LangChainFilter | None) -> LangChainFilter | None:
+    """The filter that admits what both admit; None if neither is given."""
+    if first is None or second is None:
+        return second if first is None else first
+    one, other = engine_filter(first), engine_filter(second)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {"$and": [one, other]}
+    admits = (_predicate(one), _predicate(other))
+
+    def admit(document: Document) -> bool:
+        record = Record(
+            id=document.id or "", text=document.page_content, metadata=document.metadata
+        )
+        return all(test(record) for test in admits)
+
+    return admit
+
+
+def _predicate(filter: FilterLike) -> Callable[[Record], bool]:
+    if not isinstance(filter, Mapping):
+        return filter
+    parsed = parse(filter)
+    return lambda record: parsed.matches(record.metadata, record.text)

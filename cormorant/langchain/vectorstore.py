@@ -1,0 +1,481 @@
+"""How does LangChain store and search? The VectorStore over a Cormorant store."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from typing_extensions import override
+
+from cormorant.errors import RecordError, UsageError
+from cormorant.langchain import dump as dumping
+from cormorant.langchain.documents import (
+    from_documents,
+    from_texts,
+    record_document,
+    with_vectors,
+)
+from cormorant.langchain.embedder import Embedder, check_embedding
+from cormorant.langchain.filtering import LangChainFilter, engine_filter
+from cormorant.langchain.guard import Guard
+from cormorant.langchain.pool import in_one_thread
+from cormorant.langchain.request import refuse_unknown
+from cormorant.langchain.searching import Searching
+from cormorant.model import Record
+from cormorant.store import Store
+from cormorant.store.door import Door
+
+if TYPE_CHECKING:
+    from cormorant.langchain.retriever import CormorantRetriever
+
+__all__ = ["Cormorant"]
+
+_OPTIONS = tuple(
+    name
+    for name, parameter in inspect.signature(Store.open).parameters.items()
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+)
+_OWN = ("embedding", "path", "store", "check_embedder", "accept_variant")
+
+
+class Cormorant(Searching):
+    """A LangChain VectorStore that searches vectors, text and metadata together.
+
+    Args:
+        embedding: Any LangChain ``Embeddings``; None for a store searched by text alone.
+        path: Folder of the store, made if missing; None for a store in memory.
+        store: An open store or a scoped view of one, instead of ``path``. It stays open
+            when this object is closed.
+        check_embedder: Compare the embedder with the one the store was built with, and
+            refuse another. Switch it off for an embedder whose vectors are random.
+        accept_variant: Take a variant of the stored model too: a quantisation, a prefix.
+        **options: Those of :meth:`cormorant.Store.open`: ``metric``, ``language``,
+            ``require_scope``, ``pool_size``, …
+
+    Raises:
+        UsageError: On an option nobody reads, or ``store`` together with others.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> vs = Cormorant.from_texts(["a fish", "a boat"], DeterministicFakeEmbedding(size=8))
+        >>> [doc.page_content for doc in vs.search("fish", "text")]
+        ['a fish']
+        >>> vs.close()
+    """
+
+    def __init__(
+        self,
+        embedding: Embeddings | None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        store: Door | None = None,
+        check_embedder: bool = True,
+        accept_variant: bool = False,
+        **options: Any,
+    ) -> None:
+        # All of it before a folder is made.
+        if embedding is not None:
+            check_embedding(embedding)
+        refuse_unknown(options, (*_OWN, *_OPTIONS), "Cormorant")
+        if store is None:
+            door: Door = Store.open(":memory:" if path is None else path, **options)
+        elif not isinstance(store, Door):
+            raise UsageError(
+                f"store must be an open cormorant.Store or a scope of one; got a "
+                f"{type(store).__name__}. To name a folder, say path=."
+            )
+        elif path is not None or options:
+            raise UsageError(
+                "store is already open, so path and the options of Store.open have no effect; got "
+                f"{', '.join([*(['path'] if path is not None else []), *options])}. "
+                "Give one or the other."
+            )
+        else:
+            door = store
+        # The door, not self: a cycle would keep the store open until the collector comes.
+        embedder = None if embedding is None else Embedder(embedding, lambda: door.executor)
+        self._embedder = embedder
+        self._door = door
+        self._guard = Guard(door, embedder, enabled=check_embedder, accept_variant=accept_variant)
+        self._owns_store = store is None
+
+    # What it is
+
+    @property
+    @override
+    def embeddings(self) -> Embeddings | None:
+        """The embedder, as it was given."""
+        return None if self._embedder is None else self._embedder.embedding
+
+    @property
+    def embedding(self) -> Embeddings | None:
+        """The embedder, under the name InMemoryVectorStore gives it."""
+        return self.embeddings
+
+    @property
+    def embedding_model(self) -> str | None:
+        """Name of the embedder's model; its class and settings if it names none."""
+        if self._embedder is None:
+            return None
+        return self._embedder.model or self._embedder.embedding_identity
+
+    @property
+    def store(self) -> Door:
+        """The store, or the scoped view of it."""
+        # Inside, `_door` is used: a subclass may present its store otherwise.
+        return self._door
+
+    def scope(self, **predicates: Any) -> Self:
+        """A vector store that reads and writes only documents satisfying the predicates.
+
+        Equalities are stamped on what is added. No argument of the view can widen it, and
+        scoping it again narrows further.
+
+        Example:
+            >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+            >>> with Cormorant(DeterministicFakeEmbedding(size=8)) as vs:
+            ...     _ = vs.scope(tenant="acme").add_texts(["a fish"])
+            ...     (doc,) = vs.similarity_search("fish")
+            ...     doc.metadata, vs.scope(tenant="other").similarity_search("fish")
+            ({'tenant': 'acme'}, [])
+        """
+        view = copy.copy(self)
+        door = self._door.scope(**predicates)
+        view.__dict__.update(_door=door, _guard=self._guard.over(door), _owns_store=False)
+        return view
+
+    def close(self) -> None:
+        """Close the store if this object opened it. Idempotent."""
+        if self._owns_store:
+            self._door.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<cormorant.langchain.Cormorant {self.embedding_model} {self._door!r}>"
+
+    # Writing
+
+    @override
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        *,
+        ids: Iterable[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts, or replace those whose id exists, in one transaction.
+
+        Args:
+            texts: Any iterable, read once.
+            metadatas: One per text.
+            ids: One per text; None among them becomes a random UUID.
+            **kwargs: None is accepted.
+
+        Returns:
+            The ids, in input order.
+
+        Raises:
+            RecordError: On anything that cannot be stored; nothing is.
+            EmbeddingError: If the embedder does not return one vector per text.
+            EmbeddingMismatch: If the store was built with another embedder.
+        """
+        refuse_unknown(kwargs, ("texts", "metadatas", "ids"), "add_texts")
+        return self._add(from_texts(texts, metadatas, ids))
+
+    @override
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        *,
+        ids: Iterable[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Like :meth:`add_texts`, awaiting the embedder's own async method."""
+        refuse_unknown(kwargs, ("texts", "metadatas", "ids"), "aadd_texts")
+        return await self._aadd(await self._in_pool(from_texts, texts, metadatas, ids))
+
+    @override
+    def add_documents(
+        self,
+        documents: Iterable[Document],
+        *,
+        ids: Iterable[str | None] | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add documents, or replace those whose id exists, in one transaction.
+
+        Args:
+            documents: Any iterable, read once; copied, not changed.
+            ids: One per document; beats ``Document.id``.
+            batch_size: Ignored; LangChain's ``index()`` passes it.
+            **kwargs: None is accepted.
+
+        Returns:
+            The ids, in input order.
+
+        Raises:
+            RecordError: On anything that cannot be stored; nothing is.
+            EmbeddingError: If the embedder does not return one vector per document.
+            EmbeddingMismatch: If the store was built with another embedder.
+        """
+        del batch_size
+        refuse_unknown(kwargs, ("documents", "ids", "batch_size"), "add_documents")
+        return self._add(from_documents(documents, ids))
+
+    @override
+    async def aadd_documents(
+        self,
+        documents: Iterable[Document],
+        *,
+        ids: Iterable[str | None] | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Like :meth:`add_documents`, awaiting the embedder's own async method."""
+        del batch_size
+        refuse_unknown(kwargs, ("documents", "ids", "batch_size"), "aadd_documents")
+        return await self._aadd(await self._in_pool(from_documents, documents, ids))
+
+    def _add(self, records: list[Record]) -> list[str]:
+        """Embed, then store: the embedder works before the transaction begins."""
+        embedder = self._embedder
+        if not records or embedder is None:
+            return self._put(records)
+        self._guard.register()
+        returned = embedder.embed_documents([record.text for record in records])
+        return self._put_embedded(embedder, records, returned)
+
+    async def _aadd(self, records: list[Record]) -> list[str]:
+        embedder = self._embedder
+        if not records or embedder is None:
+            return await self._in_pool(self._put, records)
+        await self._guard.aregister(self._in_pool)
+        returned = await embedder.aembed_documents([record.text for record in records])
+        return await self._in_pool(self._put_embedded, embedder, records, returned)
+
+    def _put(self, records: list[Record]) -> list[str]:
+        return list(self._door.add(records).ids)
+
+    def _put_embedded(
+        self, embedder: Embedder, records: list[Record], returned: object
+    ) -> list[str]:
+        return self._put(with_vectors(records, embedder.matrix(returned, len(records))))
+
+    @override
+    def delete(
+        self,
+        ids: Iterable[str] | None = None,
+        *,
+        filter: LangChainFilter | None = None,
+        **kwargs: Any,
+    ) -> bool:
+        """Delete documents by ids, by filter, or those of the ids that satisfy the filter.
+
+        Args:
+            ids: Unknown ids are skipped.
+            filter: As in searches. ``filter={}`` deletes every document.
+            **kwargs: None is accepted.
+
+        Returns:
+            True; what did not exist counts as deleted.
+
+        Raises:
+            UsageError: If neither is given. Nothing is deleted.
+        """
+        refuse_unknown(kwargs, ("ids", "filter"), "delete")
+        if ids is None and filter is None:
+            raise RecordError(
+                "delete needs ids or a filter; got neither, and deleted nothing. "
+                "To delete every document say delete(filter={})."
+            )
+        self._door.delete(ids, filter=None if filter is None else engine_filter(filter))
+        return True
+
+    @override
+    async def adelete(
+        self,
+        ids: Iterable[str] | None = None,
+        *,
+        filter: LangChainFilter | None = None,
+        **kwargs: Any,
+    ) -> bool:
+        """Like :meth:`delete`, without holding the event loop."""
+        refuse_unknown(kwargs, ("ids", "filter"), "adelete")
+        return await self._in_pool(lambda: self.delete(ids, filter=filter))
+
+    # Reading
+
+    @override
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents with these ids, in the order asked, without repeats.
+
+        Unknown ids are skipped.
+        """
+        return [record_document(record) for record in self._door.get(ids)]
+
+    @override
+    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Like :meth:`get_by_ids`, without holding the event loop."""
+        return await self._in_pool(self.get_by_ids, ids)
+
+    @override
+    def as_retriever(self, **kwargs: Any) -> CormorantRetriever:
+        """A retriever over this store.
+
+        Args:
+            **kwargs: ``search_type`` (``similarity`` by default), the arguments that
+                search type takes (``k``, ``filter``, ``score_threshold``, …), either so or
+                in ``search_kwargs``; ``tags``, ``metadata``, ``name``.
+
+        Raises:
+            UsageError: On an argument nobody reads, or a value outside its range.
+
+        Example:
+            >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+            >>> texts = ["a fish", "two fish", "a boat"]
+            >>> vs = Cormorant.from_texts(texts, DeterministicFakeEmbedding(size=8))
+            >>> len(vs.as_retriever(search_type="hybrid", k=2).invoke("fish"))
+            2
+            >>> vs.close()
+        """
+        from cormorant.langchain.retriever import CormorantRetriever
+
+        tags = kwargs.pop("tags", None) or [*self._get_retriever_tags()]
+        return CormorantRetriever(vectorstore=self, tags=tags, **kwargs)
+
+    # Making one from documents
+
+    @classmethod
+    @override
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        embedding: Embeddings | None,
+        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        *,
+        ids: Iterable[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A vector store with these texts in it; ``kwargs`` are the constructor's."""
+        made = cls(embedding, **kwargs)
+        try:
+            made.add_texts(texts, metadatas, ids=ids)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    @classmethod
+    @override
+    async def afrom_texts(
+        cls,
+        texts: Iterable[str],
+        embedding: Embeddings | None,
+        metadatas: Iterable[Mapping[str, Any] | None] | None = None,
+        *,
+        ids: Iterable[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Like :meth:`from_texts`, awaiting the embedder's own async method."""
+        made = await in_one_thread(lambda: cls(embedding, **kwargs))
+        try:
+            await made.aadd_texts(texts, metadatas, ids=ids)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    @classmethod
+    @override
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        embedding: Embeddings | None,
+        *,
+        ids: Iterable[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A vector store with these documents in it; ``kwargs`` are the constructor's."""
+        made = cls(embedding, **kwargs)
+        try:
+            made.add_documents(documents, ids=ids)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    @classmethod
+    @override
+    async def afrom_documents(
+        cls,
+        documents: Iterable[Document],
+        embedding: Embeddings | None,
+        *,
+        ids: Iterable[str | None] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Like :meth:`from_documents`, awaiting the embedder's own async method."""
+        made = await in_one_thread(lambda: cls(embedding, **kwargs))
+        try:
+            await made.aadd_documents(documents, ids=ids)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    # One file
+
+    def dump(self, path: str | os.PathLike[str]) -> None:
+        """Write every document (of the scope) with its vector to one file, atomically.
+
+        The format is Cormorant's own, JSON lines; see ``docs/langchain.md``. A store that
+        should live on disk is better opened with ``path=``.
+        """
+        dumping.write(self._door, path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], embedding: Embeddings | None, **kwargs: Any
+    ) -> Self:
+        """A vector store with what :meth:`dump` wrote; nothing is embedded again.
+
+        Args:
+            path: The file.
+            embedding: The embedder the documents were added with.
+            **kwargs: The constructor's. Without ``store=`` the new store is in memory.
+
+        Raises:
+            NotFound: If there is no such file.
+            FormatError: If it is not such a file, or of a newer version.
+            CorruptionError: If it is cut short or damaged; nothing is loaded.
+            ConfigError: If the store's metric is another than the file's.
+        """
+        content = dumping.read(path)
+        if kwargs.get("store") is None:
+            kwargs = {**content.options, **kwargs}
+        made = cls(embedding, **kwargs)
+        try:
+            content.pour_into(made._door)
+        except BaseException:
+            made.close()
+            raise
+        return made
