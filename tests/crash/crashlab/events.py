@@ -16,6 +16,7 @@ __all__ = [
     "Ack",
     "Event",
     "Link",
+    "Live",
     "Move",
     "Recording",
     "Resize",
@@ -135,6 +136,23 @@ class Tree:
 
 
 @dataclass(slots=True)
+class Live:
+    """The folder as it really is just now.
+
+    Attributes:
+        names: (folder node, name) → node.
+        directories: Which nodes are folders.
+        nodes: (device, inode) → node.
+        next: Number of the next node.
+    """
+
+    names: dict[tuple[int, str], int] = field(default_factory=dict)
+    directories: set[int] = field(default_factory=lambda: {ROOT})
+    nodes: dict[tuple[int, int], int] = field(default_factory=dict)
+    next: int = ROOT + 1
+
+
+@dataclass(slots=True)
 class Recording:
     """All a process did below one folder.
 
@@ -146,6 +164,7 @@ class Recording:
         struck: Which calls got a fault.
         status: The process's exit status (negative: the signal that ended it).
         output: What it wrote to stderr.
+        live: The folder after, as the recorder knows it; to record the next process with.
     """
 
     start: Tree
@@ -155,6 +174,7 @@ class Recording:
     struck: list[tuple[str, str]] = field(default_factory=list)
     status: int = 0
     output: str = ""
+    live: Live = field(default_factory=Live)
 
     def acks(self, cut: int | None = None) -> list[str]:
         """What had been acknowledged before event ``cut``."""

@@ -28,25 +28,29 @@ SENTINEL = 999_999
 """Batch number of what the judge itself adds."""
 
 
-def judge(folder: Path, ops: Sequence[Op], acks: Iterable[str], *, deep: bool = True) -> list[str]:
+def judge(
+    folder: Path, ops: Sequence[Op], acks: Iterable[str], *, base: Model | None = None
+) -> list[str]:
     """What is wrong with a store that a crash left?
 
     Args:
         folder: The store; backups lie beside it.
         ops: The plan.
         acks: What the writer said before the crash, in order.
-        deep: Also search, check, write and open once more (all but the sight of the records).
+        base: What the store held before the plan; nothing, if it was made by it.
 
     Returns:
         A sentence for each fault; none for a good store.
     """
     said = [line.split()[1] for line in acks if line.startswith("ack ")]
-    done = [int(name) for name in said if name != "open"]
-    last = max(done, default=-1)
-    allowed = states(list(ops))[last + 1 : last + 3]
+    done = [int(name) for name in said if name.isdigit()]
+    expected = states(ops, base)
+    passed = max(done) + 1 - ops[0].place if done else 0
     try:
-        found = _judge_store(folder, allowed, opened="open" in said, deep=deep)
-        found += _judge_backups(folder, ops, done)
+        found = _judge_store(
+            folder, expected[passed : passed + 2], made="open" in said or base is not None
+        )
+        found += _judge_backups(folder, ops, done, expected)
     except CormorantError as error:
         return [f"{type(error).__name__}: {error}"]
     except Exception as error:  # noqa: BLE001 - whatever it is, this store is not usable
@@ -88,15 +92,13 @@ def half_batches(records: Iterable[Record]) -> list[str]:
     return says
 
 
-def _judge_store(folder: Path, allowed: Sequence[Model], *, opened: bool, deep: bool) -> list[str]:
+def _judge_store(folder: Path, allowed: Sequence[Model], *, made: bool) -> list[str]:
     # Before its creation was acknowledged a store may be missing, but never in the way.
-    with open_store(folder, create=not opened) as store:
+    with open_store(folder, create=not made) as store:
         found = contents(store)
         verdicts = [differences(found, state) for state in allowed]
         if all(verdicts):
             return [f"no acknowledged state: {'; '.join(_some(min(verdicts, key=len)))}"]
-        if not deep:
-            return []
         says = _judge_search(store, found)
         report = store.check()
         if not report.ok:
@@ -141,21 +143,23 @@ def _judge_search(store: Store, model: Model) -> list[str]:
     return says
 
 
-def _judge_backups(folder: Path, ops: Sequence[Op], done: Sequence[int]) -> list[str]:
+def _judge_backups(
+    folder: Path, ops: Sequence[Op], done: Sequence[int], expected: Sequence[Model]
+) -> list[str]:
     """An acknowledged backup is whole; another one is whole or refused."""
     says = []
-    for place, op in enumerate(ops):
+    for op, wanted in zip(ops, expected, strict=False):
         target = backup_folder(folder, op)
-        if op.kind != "backup" or not (target.exists() or place in done):
+        acknowledged = op.place in done
+        if op.kind != "backup" or not (target.exists() or acknowledged):
             continue
-        wanted = states(list(ops[:place]))[-1]
         try:
             with open_store(target, create=False, read_only=True) as store:
                 wrong = differences(contents(store), wanted)
         except (StoreError, LookupError) as error:
-            wrong = [f"{type(error).__name__}: {error}"] if place in done else []
+            wrong = [f"{type(error).__name__}: {error}"] if acknowledged else []
         if wrong:
-            state = "acknowledged" if place in done else "unfinished"
+            state = "acknowledged" if acknowledged else "unfinished"
             says.append(f"the {state} {target.name}: {'; '.join(_some(wrong))}")
     return says
 

@@ -8,7 +8,7 @@ text, its vector and its metadata.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -87,20 +87,22 @@ def item(batch: int, version: int, place: int, size: int) -> Record:
     return Record(f"b{batch}-{place}", " ".join(words), vector, metadata)
 
 
-def make_plan(seed: int, length: int, *, whole: bool = False) -> list[Op]:
+def make_plan(seed: int, length: int, *, whole: bool = False, start: int = 0) -> list[Op]:
     """A list of calls.
 
     Args:
         seed: Decides everything.
         length: How many.
         whole: Change whole batches alone, so that a reader may check a batch by itself.
+        start: Number of the first call, and so of the first batch: for a store that already
+            holds what an earlier plan put there.
     """
     rng = random.Random(seed)
     live: dict[int, tuple[int, int]] = {}  # batch → version, size
     ops: list[Op] = []
     kinds = ("add", "update", "delete", "optimize", "compact", "backup", "reopen")
     weights = (10, 4, 3, 1.5, 1.5, 0.0 if whole else 0.7, 1.5)
-    for place in range(length):
+    for place in range(start, start + length):
         kind = rng.choices(kinds, weights)[0]
         if kind in ("update", "delete") and not live:
             kind = "add"
@@ -127,9 +129,9 @@ def make_plan(seed: int, length: int, *, whole: bool = False) -> list[Op]:
     return ops
 
 
-def states(ops: list[Op]) -> list[Model]:
-    """What the store holds before each call, and after the last."""
-    found: list[Model] = [{}]
+def states(ops: Sequence[Op], base: Model | None = None) -> list[Model]:
+    """What the store holds before each call, and after the last, if it held ``base`` at first."""
+    found: list[Model] = [base or {}]
     for op in ops:
         now = dict(found[-1])
         if op.kind == "add":

@@ -8,15 +8,28 @@ Paths are strings here: they belong to another process, or to ``/proc``.
 
 from __future__ import annotations
 
+import copy
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from crashlab import ptrace
-from crashlab.events import ROOT, Ack, Link, Move, Recording, Resize, Sync, Tree, Unlink, Write
+from crashlab.events import (
+    ROOT,
+    Ack,
+    Link,
+    Live,
+    Move,
+    Recording,
+    Resize,
+    Sync,
+    Tree,
+    Unlink,
+    Write,
+)
 
 __all__ = ["CALLS", "MUTATING", "Call", "Recorder"]
 
@@ -92,20 +105,32 @@ class Recorder:
     Args:
         root: The folder to watch.
         pid: The child.
+        after: What an earlier process did to the same folder; what it did not sync is not yet
+            durable. None: what is in the folder now is.
         ack_fd: The child's descriptor that acknowledgements go to.
     """
 
-    def __init__(self, root: Path, pid: int, ack_fd: int = 1) -> None:
+    def __init__(
+        self, root: Path, pid: int, *, after: Recording | None = None, ack_fd: int = 1
+    ) -> None:
         self.root = os.path.realpath(root)
         self.pid = pid
         self.ack_fd = ack_fd
-        self._names: dict[tuple[int, str], int] = {}
-        self._directories = {ROOT}
-        self._nodes: dict[tuple[int, int], int] = {self._identity(os.stat(self.root)): ROOT}
-        self._next = 1
         self._partial = b""
-        start = Tree()
-        self._survey(self.root, ROOT, start)
+        if after is None:
+            self.recording = Recording(Tree())
+            self._live.nodes[self._identity(os.stat(self.root))] = ROOT
+            self._survey(self.root, ROOT)
+            self.recording.start.names.update(self._live.names)
+            self.recording.start.directories.update(self._live.directories)
+        else:
+            self.recording = replace(
+                after,
+                events=list(after.events),
+                live=copy.deepcopy(after.live),
+                struck=[],
+                calls=[],
+            )
         self._handlers: dict[str, Callable[[Call, int], None]] = {
             **dict.fromkeys(WRITES, self._write),
             **dict.fromkeys(COPIES, self._copy),
@@ -116,9 +141,10 @@ class Recorder:
             **dict.fromkeys(("truncate", "ftruncate"), self._truncate),
             "fallocate": self._fallocate,
         }
-        start.names = dict(self._names)
-        start.directories = set(self._directories)
-        self.recording = Recording(start)
+
+    @property
+    def _live(self) -> Live:
+        return self.recording.live
 
     def enter(self, number: int, args: tuple[int, ...]) -> Call | None:
         """A call is about to be done; None if it is none of our business."""
@@ -250,11 +276,11 @@ class Recorder:
         if not call.info["existed"]:
             self._link(call.path, status)
         elif call.info["truncates"]:
-            self.recording.events.append(Resize(self._nodes[self._identity(status)], 0))
+            self.recording.events.append(Resize(self._live.nodes[self._identity(status)], 0))
 
     def _remove(self, call: Call, _: int) -> None:
         parent, leaf = self._split(call.path)
-        self._names.pop((parent, leaf), None)
+        self._live.names.pop((parent, leaf), None)
         self.recording.events.append(Unlink(parent, leaf))
 
     def _mkdir(self, call: Call, _: int) -> None:
@@ -265,7 +291,7 @@ class Recorder:
             self.recording.unrecorded.append(f"rename across {call.path} and {call.target}")
             return
         old, new = self._split(call.path), self._split(call.target)
-        self._names[new] = self._names.pop(old)
+        self._live.names[new] = self._live.names.pop(old)
         self.recording.events.append(Move(*old, *new))
 
     # The live tree
@@ -276,23 +302,23 @@ class Recorder:
 
     def _node(self, call: Call) -> int:
         if call.name == "truncate":
-            return self._nodes[self._identity(os.stat(call.path))]
+            return self._live.nodes[self._identity(os.stat(call.path))]
         fd = call.args[FD_ARG.get(call.name, 0)]
-        return self._nodes[self._identity(os.stat(f"/proc/{self.pid}/fd/{fd}"))]
+        return self._live.nodes[self._identity(os.stat(f"/proc/{self.pid}/fd/{fd}"))]
 
     def _new(self, status: os.stat_result) -> int:
-        node = self._next
-        self._next += 1
+        node = self._live.next
+        self._live.next += 1
         # An inode number is free again only when nothing can reach the old node.
-        self._nodes[self._identity(status)] = node
+        self._live.nodes[self._identity(status)] = node
         if stat.S_ISDIR(status.st_mode):
-            self._directories.add(node)
+            self._live.directories.add(node)
         return node
 
     def _find(self, path: str) -> int | None:
         node = ROOT
         for part in Path(path).relative_to(self.root).parts:
-            found = self._names.get((node, part))
+            found = self._live.names.get((node, part))
             if found is None:
                 return None
             node = found
@@ -308,16 +334,16 @@ class Recorder:
     def _link(self, path: str, status: os.stat_result) -> None:
         parent, leaf = self._split(path)
         node = self._new(status)
-        self._names[parent, leaf] = node
+        self._live.names[parent, leaf] = node
         self.recording.events.append(Link(parent, leaf, node, stat.S_ISDIR(status.st_mode)))
 
-    def _survey(self, folder: str, parent: int, start: Tree) -> None:
+    def _survey(self, folder: str, parent: int) -> None:
         for entry in os.scandir(folder):
             if entry.name.endswith(VOLATILE):
                 continue
             node = self._new(entry.stat(follow_symlinks=False))
-            self._names[parent, entry.name] = node
+            self._live.names[parent, entry.name] = node
             if entry.is_dir():
-                self._survey(entry.path, node, start)
+                self._survey(entry.path, node)
             else:
-                start.contents[node] = Path(entry.path).read_bytes()
+                self.recording.start.contents[node] = Path(entry.path).read_bytes()

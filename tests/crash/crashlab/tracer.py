@@ -53,7 +53,7 @@ def record(
     root: Path,
     *,
     faults: Sequence[Fault] = (),
-    env: dict[str, str] | None = None,
+    after: Recording | None = None,
 ) -> Recording:
     """Run a child to its end and record what it does below ``root``.
 
@@ -61,7 +61,8 @@ def record(
         argv: The command.
         root: The folder to watch; what is in it now is taken to be durable.
         faults: Struck independently of each other.
-        env: The child's environment.
+        after: What an earlier process did to the same folder, so that this one's record goes on
+            from it: a kill loses nothing, but what was not synced is still not durable.
 
     Raises:
         OSError: If ptrace is not allowed (see :func:`ptrace.unavailable`).
@@ -73,11 +74,10 @@ def record(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=env,
             start_new_session=True,
         )
         try:
-            recording = _Watch(child, root, faults).run()
+            recording = _Watch(child, root, faults, after).run()
         finally:
             if child.poll() is None:
                 child.kill()
@@ -93,12 +93,19 @@ def record(
 class _Watch:
     """One child, from its ``ready`` to its end."""
 
-    def __init__(self, child: subprocess.Popen[bytes], root: Path, faults: Sequence[Fault]) -> None:
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        root: Path,
+        faults: Sequence[Fault],
+        after: Recording | None,
+    ) -> None:
         self._child = child
         self._pid = child.pid
         self._faults = [[fault, 0] for fault in faults]
         self._inside: dict[int, Call | None] = {}  # tid → the call between entry and exit
         self._root = root
+        self._after = after
 
     def run(self) -> Recording:
         stdin, stdout = self._child.stdin, self._child.stdout
@@ -106,8 +113,8 @@ class _Watch:
             raise ValueError("the child needs pipes")
         if stdout.readline() != b"ready\n":
             self._child.wait()
-            return Recorder(self._root, self._pid).recording
-        self._recorder = Recorder(self._root, self._pid)
+            return Recorder(self._root, self._pid, after=self._after).recording
+        self._recorder = Recorder(self._root, self._pid, after=self._after)
         for tid in [int(task.name) for task in Path(f"/proc/{self._pid}/task").iterdir()]:
             ptrace.seize(tid)
             ptrace.interrupt(tid)

@@ -1,11 +1,11 @@
 """The writer process: does a plan and acknowledges each call on stdout once it has returned.
 
-    python worker.py FOLDER SEED LENGTH [--whole] [--retry]
+    python worker.py FOLDER SEED LENGTH [--whole] [--start N] [--skip N] [--retry]
 
 It says ``ready``, waits for a line on stdin, and then, a line each: ``ack open``, ``ack N``. A call
 that fails gives ``fail N TYPE MESSAGE``; then it stops or, with ``--retry``, says what this process
 sees now (``seen N before|after|neither|refused``), opens the store again and repeats the call.
-An error that is none of Cormorant's own gives ``crash N TYPE MESSAGE``. It ends with ``done``.
+An error that is none of Cormorant's own gives ``crash N TYPE MESSAGE``. It ends with ``ack close``.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ def say(line: str) -> None:
 class Worker:
     """A plan under way."""
 
-    def __init__(self, folder: Path, ops: list[Op], *, retry: bool) -> None:
+    def __init__(self, folder: Path, ops: list[Op], *, retry: bool, skip: int) -> None:
         self.folder = folder
         self.ops = ops
+        self.skip = skip
         self.retry = retry
         self.states = states(ops)
         self.store: Store | None = None
@@ -58,19 +59,20 @@ class Worker:
         """The whole plan."""
         if not self._try("open", self._open) and not (self.retry and self._try("open", self._open)):
             raise Stop
-        for place, op in enumerate(self.ops):
-            if self._try(str(place), lambda op=op: self._perform(op)):
+        todo = list(zip(self.ops, self.states, self.states[1:], strict=False))[self.skip :]
+        if self.skip:
+            self._clear(todo[0][0])
+        for op, before, after in todo:
+            if self._try(str(op.place), lambda op=op: self._perform(op)):
                 continue
             if not self.retry:
                 raise Stop
-            say(f"seen {place} {self._seen(self.states[place], self.states[place + 1])}")
-            if op.kind == "backup":
-                shutil.rmtree(backup_folder(self.folder, op), ignore_errors=True)
-            if not self._try(str(place), lambda op=op: self._again(op)):
+            say(f"seen {op.place} {self._seen(before, after)}")
+            self._clear(op)
+            if not self._try(str(op.place), lambda op=op: self._again(op)):
                 raise Stop
-        if self.store is not None:
-            self.store.close()
-        say("done")
+        if self.store is not None and not self._try("close", self.store.close):
+            raise Stop
 
     def _open(self) -> None:
         self.store = open_store(self.folder)
@@ -79,6 +81,11 @@ class Worker:
         if self.store is None:
             raise Stop
         self.store = perform(self.store, op, self.folder)
+
+    def _clear(self, op: Op) -> None:
+        """Take away what is left of a backup that is to be made again."""
+        if op.kind == "backup":
+            shutil.rmtree(backup_folder(self.folder, op), ignore_errors=True)
 
     def _again(self, op: Op) -> None:
         if self.store is not None:
@@ -120,10 +127,12 @@ def main() -> int:
     parser.add_argument("seed", type=int)
     parser.add_argument("length", type=int)
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--skip", type=int, default=0)
     parser.add_argument("--retry", action="store_true")
     given = parser.parse_args()
-    ops = make_plan(given.seed, given.length, whole=given.whole)
-    worker = Worker(given.folder, ops, retry=given.retry)
+    ops = make_plan(given.seed, given.length, whole=given.whole, start=given.start)
+    worker = Worker(given.folder, ops, retry=given.retry, skip=given.skip)
     say("ready")
     sys.stdin.readline()
     try:

@@ -1,0 +1,87 @@
+"""Does a full disk or a failing one leave the store as it was, and say so?
+
+A writer is recorded once to learn its calls; then it is run again with one of them failing. It must
+see a StoreError that names what happened, no half of the call, and go on after opening again.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from crashlab.judge import judge
+from crashlab.recorder import SYNCS, WRITES
+from crashlab.runs import Trial, numbered, power_losses, traced_trial
+from crashlab.tracer import Fault
+
+LENGTH = 12
+SHARED = 10  # runs that share a plan
+IMAGES = 3
+DISK_FULL = (*WRITES, "ftruncate", "fallocate", "openat", "open", "mkdir", "rename", "fsync")
+
+
+@pytest.fixture(scope="module")
+def unharmed(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Trial]:
+    """What each plan does when nothing fails."""
+
+    class Made(dict[int, Trial]):
+        def __missing__(self, seed: int) -> Trial:
+            root = tmp_path_factory.mktemp("unharmed") / "disk"
+            trial = self[seed] = traced_trial(root, seed, LENGTH, options=("--retry",))
+            assert trial.recording.status == 0, trial.recording.output
+            assert len(trial.said) == LENGTH + 2
+            return trial
+
+    return Made()
+
+
+def draw(run: int, trial: Trial) -> Fault:
+    """Which call fails, and how: syncs, writes and the rest in turn."""
+    rng = random.Random(run)
+    names = [name for name, _ in trial.recording.calls]
+    kind, error, times = rng.choice(
+        (
+            ("fail", errno.ENOSPC, 1),
+            ("fail", errno.ENOSPC, 3),
+            ("fail", errno.EIO, 1),
+            ("fail", errno.EIO, 2),
+            ("short", 0, 1),
+        )
+    )
+    calls: tuple[str, ...] = WRITES if kind == "short" else (SYNCS, WRITES, DISK_FULL)[run % 3]
+    if error == errno.EIO and run % 3 == 2:
+        calls = (*DISK_FULL, "unlink", "fdatasync")
+    at = rng.randrange(sum(name in calls for name in names))
+    return Fault(kind, at=at, times=times, calls=calls, error=error)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("traced")
+@pytest.mark.parametrize("run", numbered(120, fast=6))
+def test_a_call_that_fails(
+    run: int, unharmed: dict[int, Trial], tmp_path: Path, tally: Counter[str]
+) -> None:
+    seed = 500 + run // SHARED
+    fault = draw(run, unharmed[seed])
+    trial = traced_trial(tmp_path / "disk", seed, LENGTH, fault, options=("--retry",))
+    note = f"plan {seed}, {fault}, struck {trial.recording.struck}, said {trial.said}"
+    assert trial.recording.struck, note
+    failed = [line for line in trial.said if line.startswith("fail ")]
+    assert not [line for line in trial.said if line.startswith("crash ")], note
+    assert not [line for line in trial.said if line.endswith(" neither")], note
+    assert trial.said[-1].endswith(" close") or "open" in trial.said[-1], note
+    for line in failed:
+        place = line.split()[1]
+        assert "Error" in line.split()[2], note
+        if place != "close" and fault.times == 1:
+            assert f"ack {place}" in trial.said, note
+    says = judge(tmp_path / "disk" / "store", trial.ops, trial.said)
+    assert not says, f"{note}: {says}"
+    bad = power_losses(trial, tmp_path / "images", dice=run, images=IMAGES)
+    tally.update(
+        {"runs": 1, "faults": 1, "power losses": IMAGES, "refused calls": len(failed)}
+        | {"bad": len(bad)}
+    )
+    assert not bad, note + "\n" + "\n".join(map(str, bad))
