@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -88,14 +88,14 @@ class LocalEmbeddings(Embeddings):
         return (await self.aembed_documents([text]))[0]
 
 
-def _readable(texts: Iterable[str]) -> list[str]:
+def _readable(texts: Sequence[str]) -> list[str]:
     """Each text once; refuses what is no text."""
     unique = distinct(texts)
     for text in unique:
         if not text.isascii() and _SURROGATE.search(text):
             raise UsageError(
-                f"The text {ascii(text[:40])}… holds a lone surrogate, which is no character: it was "
-                "decoded wrongly. Decode its source with errors='replace'."
+                f"The text {text[:40]!a}… holds a lone surrogate, which is no character: it "
+                "was decoded wrongly. Decode its source with errors='replace'."
             )
     return unique
 

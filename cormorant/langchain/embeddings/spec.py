@@ -92,6 +92,7 @@ def resolve(spec: str, *, trusted: bool) -> Embeddings | None:
 
         return LocalEmbeddings()
     form, colon, name = (part.strip() for part in spec.partition(":"))
+    form = form.lower()
     if not (form and colon and name):
         raise ConfigError(f"The embedder {spec!r} is not known. {_ACCEPTED}")
     if not trusted and form not in _REMEMBERED:
@@ -137,8 +138,8 @@ def _from_python(spec: str, name: str) -> Embeddings:
         found = getattr(import_module(module_name), attribute)
     except (ImportError, AttributeError) as error:
         raise ConfigError(
-            f"The embedder {spec!r} cannot be imported: {error}. The module must be installed or on "
-            "PYTHONPATH."
+            f"The embedder {spec!r} cannot be imported: {error}. The module must be "
+            "installed or on PYTHONPATH."
         ) from error
     from langchain_core.embeddings import Embeddings
 

@@ -190,7 +190,7 @@ class VectorFile:
             except sqlite3.OperationalError as error:
                 raise StoreError(
                     f"The embedding cache {self.path} cannot be used: {error}. Check that its "
-                    "folder is writable, that the disk is not full, and that no other process holds it."
+                    "folder is writable, the disk is not full, and no other process holds it."
                 ) from error
             except sqlite3.DatabaseError as error:
                 raise CorruptionError(

@@ -6,7 +6,7 @@ texts with their neighbours' vectors, a NaN poisons every score: both are refuse
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -88,22 +88,21 @@ def as_vector(returned: Any, *, model: str) -> NDArray[np.float32]:
     return vector
 
 
-def distinct(texts: Iterable[str]) -> list[str]:
+def distinct(texts: Sequence[str]) -> list[str]:
     """Each text once, in order of first occurrence.
 
     Args:
         texts: What was given to ``embed_documents``.
 
     Raises:
-        UsageError: If it is one string, or holds something that is not text.
+        UsageError: If it is one string or no sequence, or holds something that is not text.
     """
-    if isinstance(texts, (str, bytes)):
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
         raise UsageError(
             f"texts must be a list of strings; got one {type(texts).__name__}. "
-            "Use embed_query for a single text, or put it in a list."
+            "Use embed_query for a single text, or make a list of it."
         )
-    unique = dict.fromkeys(texts)
-    for text in unique:
+    for at, text in enumerate(texts):
         if not isinstance(text, str):
-            raise UsageError(f"texts must be strings; one is {text!r}, {type(text).__name__}.")
-    return list(unique)
+            raise UsageError(f"texts must be strings; number {at} is {type(text).__name__}.")
+    return list(dict.fromkeys(texts))
