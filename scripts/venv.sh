@@ -52,4 +52,4 @@ fi
 echo "Installing $requirement into $folder …" >&2
 $pip install --quiet --no-input --editable "$requirement" || fail \
     "The installation failed; pip's own message is above." \
-    "A package index must be reachable (behind a proxy, see pip's documentation for 'index-url')."
+    "If it could not reach a package index: behind a proxy, see pip's documentation on index-url."

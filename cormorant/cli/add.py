@@ -135,9 +135,7 @@ def _store_batch(
     store: Store, choice: Choice, source: Source, batch: list[tuple[int, Record]], tally: _Tally
 ) -> None:
     records = choice.embedded([record for _, record in batch])
-    tally.embedded += sum(
-        new is not old for new, (_, old) in zip(records, batch, strict=True)
-    )
+    tally.embedded += sum(new is not old for new, (_, old) in zip(records, batch, strict=True))
     try:
         result = store.add(records)
     except UsageError:
@@ -212,4 +210,17 @@ VERB = Verb(
     ),
     arguments=_arguments,
     run=_run,
+    fields={
+        "files": "files that held something",
+        "added": "records that are new",
+        "updated": "records that replaced one of the same id",
+        "removed": "records a text file no longer has",
+        "embedded": "records that were given a vector",
+        "embedder": "the embedder's specification; null for text only",
+        "degraded": "what was left out, a sentence each",
+        "failed[].file": "a file that could not be read, or holds a line that could not be stored",
+        "failed[].line": "that line, from 1; 0 for the whole file",
+        "failed[].error": "why",
+        "seconds": "wall time",
+    },
 )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from cormorant.cli.verb import parsed_filter
 from cormorant.model import Query
-from cormorant.store import Store
 
 if TYPE_CHECKING:
     from cormorant.cli.settings import Settings
+    from cormorant.store import Store
 
 __all__ = ["Asked", "ask", "open_to_read"]
 
@@ -26,6 +26,8 @@ class Asked:
 
 def open_to_read(path: str) -> Store:
     """The store at ``path``, which must exist; nothing is written to it."""
+    from cormorant.store import Store
+
     return Store.open(path, create=False, read_only=True)
 
 

@@ -38,4 +38,9 @@ VERB = Verb(
     tells="The copy is one consistent snapshot; reading and writing go on meanwhile.",
     arguments=_arguments,
     run=_run,
+    fields={
+        "store": "the store's folder",
+        "backup": "the copy's folder",
+        "records": "records in the store",
+    },
 )

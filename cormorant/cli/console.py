@@ -8,8 +8,9 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from datetime import date
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 from cormorant.cli.width import clip, columns
 
@@ -61,7 +62,9 @@ class Console:
 
     def json(self, value: Any, *, indent: int | None = 2) -> None:
         """Write one JSON value as data; on one line if ``indent`` is None."""
-        self.print(json.dumps(value, ensure_ascii=not self._unicode, indent=indent, default=str))
+        self.print(
+            json.dumps(value, ensure_ascii=not self._unicode, indent=indent, default=_as_json)
+        )
 
     def note(self, text: str) -> None:
         """Say what happened; dropped when quiet."""
@@ -98,6 +101,16 @@ class Console:
         return Progress(self, label, total)
 
 
+def _as_json(value: Any) -> Any:
+    """Instants as ISO 8601, numpy's numbers as numbers."""
+    if isinstance(value, date):
+        return value.isoformat()
+    item = getattr(value, "item", None)
+    if item is None:
+        raise TypeError(f"{type(value).__name__} has no JSON form.")
+    return item()
+
+
 class Progress:
     """A line that is drawn again and again while work goes on, and then wiped."""
 
@@ -109,7 +122,7 @@ class Progress:
         self._drawn_at = 0.0
         self._shown = console.err.isatty() and not console.quiet
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         self._draw()
         return self
 

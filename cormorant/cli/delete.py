@@ -31,9 +31,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
         raise UsageError(
             "delete needs ids or a --filter; got neither. To delete everything: --filter '{}'."
         )
-    with Store.open(
-        args.store, create=False, lock_timeout_s=settings.get("lock_timeout")
-    ) as store:
+    with Store.open(args.store, create=False, lock_timeout_s=settings.get("lock_timeout")) as store:
         known = {record.id for record in store.get(args.ids)}
         deleted = store.delete(args.ids or None, filter=filter)
     unknown = [identity for identity in args.ids if identity not in known]
@@ -57,4 +55,8 @@ VERB = Verb(
     ),
     arguments=_arguments,
     run=_run,
+    fields={
+        "deleted": "records that were deleted",
+        "unknown": "ids that were asked for and are not in the store",
+    },
 )

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from cormorant.cli.asking import ask, open_to_read
-from cormorant.cli.shape import explanation_fields
+from cormorant.cli.shape import EXPLANATION_FIELDS, explanation_fields
 from cormorant.cli.show import explanation_lines
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
@@ -30,9 +30,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--id", required=True, metavar="ID", help="the record asked about")
     add_settings(parser, "top_k", "mode")
     add_filter(parser)
-    add_settings(
-        parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder"
-    )
+    add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
     add_json(parser)
 
 
@@ -59,4 +57,5 @@ VERB = Verb(
     ),
     arguments=_arguments,
     run=_run,
+    fields=EXPLANATION_FIELDS,
 )

@@ -19,6 +19,7 @@ __all__ = ["SUFFIXES", "Failure", "Source", "expand"]
 
 SUFFIXES = (".txt", ".md", ".jsonl")
 _FIELDS = frozenset(("id", "text", "metadata", "vector"))
+_WIDE = ("utf-16", "utf-32", "utf16", "utf32", "u16", "u32")
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -103,7 +104,9 @@ class Source:
             try:
                 record = _record(line, f"{self.prefix}#{number}")
                 if record.id in seen:
-                    raise RecordError(f"the id {record.id!r} was already used in line {seen[record.id]}.")
+                    raise RecordError(
+                        f"the id {record.id!r} was already used in line {seen[record.id]}."
+                    )
             except RecordError as error:
                 yield Failure(self.name, number, str(error))
                 continue
@@ -121,7 +124,9 @@ def expand(names: Sequence[str], encoding: str) -> Iterator[Source | Failure]:
         if name == "-":
             yield Source(None, encoding)
         elif path.is_dir():
-            found = sorted(p for p in path.rglob("*") if _wanted(p.relative_to(path)) and p.is_file())
+            found = sorted(
+                p for p in path.rglob("*") if _wanted(p.relative_to(path)) and p.is_file()
+            )
             if not found:
                 yield Failure(name, 0, f"a folder without {', '.join(SUFFIXES)} files.")
             yield from (Source(p, encoding) for p in found)
@@ -129,7 +134,7 @@ def expand(names: Sequence[str], encoding: str) -> Iterator[Source | Failure]:
             yield Failure(
                 name,
                 0,
-                f"accepted are {', '.join(SUFFIXES)}; got {path.suffix or 'a name without ending'}. "
+                f"accepted are {', '.join(SUFFIXES)}; got {path.suffix or 'no ending'}. "
                 f"To add it as plain text: cormorant add KB - < {name}",
             )
         else:
@@ -147,7 +152,7 @@ def _decode(raw: bytes, encoding: str) -> str:
             encoding = marked
             break
     else:
-        if b"\0" in raw[:65536] and not encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32")):
+        if b"\0" in raw[:65536] and not encoding.lower().replace("_", "-").startswith(_WIDE):
             raise RecordError("looks binary: it has NUL bytes. Only text can be added.")
     try:
         return raw.decode(encoding)
@@ -180,7 +185,8 @@ def _record(line: str, default_id: str) -> Record:
     unknown = sorted(set(value) - _FIELDS)
     if unknown:
         raise RecordError(
-            f"unknown field {unknown[0]!r}; accepted are {accepted}. Put other values under metadata."
+            f"unknown field {unknown[0]!r}; accepted are {accepted}. "
+            "Put other values under metadata."
         )
     if "text" not in value and "vector" not in value:
         raise RecordError("has neither text nor vector.")

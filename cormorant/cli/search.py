@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from cormorant.cli.asking import ask, open_to_read
-from cormorant.cli.shape import hit_fields, result_fields
+from cormorant.cli.shape import RESULT_FIELDS, hit_fields, result_fields
 from cormorant.cli.show import hit_lines
 from cormorant.cli.verb import Verb, add_filter, add_json, add_settings, add_store
 
@@ -22,9 +22,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("question", metavar="QUESTION", help="what to look for, in any language")
     add_settings(parser, "top_k", "mode")
     add_filter(parser)
-    add_settings(
-        parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder"
-    )
+    add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
     add_json(parser)
     parser.add_argument("--jsonl", action="store_true", help="print one JSON object a hit")
 
@@ -42,7 +40,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
             console.json(hit_fields(hit), indent=None)
     else:
         for hit in result:
-            for line in hit_lines(hit, result.mode, console):
+            for line in hit_lines(hit, console):
                 console.print(line)
         if not result.hits:
             console.note("no hits.")
@@ -60,4 +58,5 @@ VERB = Verb(
     ),
     arguments=_arguments,
     run=_run,
+    fields=RESULT_FIELDS,
 )

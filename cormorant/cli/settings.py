@@ -86,9 +86,7 @@ SETTINGS: dict[str, Setting] = {
             defaults.FUSIONS,
         ),
         Setting("rrf_k", float, defaults.RRF_K, f"constant of rrf (default: {defaults.RRF_K:g})"),
-        Setting(
-            "min_score", float, None, "lowest relevance kept, from 0 to 1 (default: keep all)"
-        ),
+        Setting("min_score", float, None, "lowest relevance kept, from 0 to 1 (default: keep all)"),
         Setting(
             "mmr_lambda",
             float,
@@ -140,7 +138,9 @@ class Settings:
             if path.is_file():
                 return cls(given, environ, _read(path), path)
         if environ.get("CORMORANT_CONFIG"):
-            raise ConfigError(f"CORMORANT_CONFIG names {environ['CORMORANT_CONFIG']!r}: no such file.")
+            raise ConfigError(
+                f"CORMORANT_CONFIG names {environ['CORMORANT_CONFIG']!r}: no such file."
+            )
         return cls(given, environ, {}, None)
 
     def get(self, name: str) -> Any:
@@ -199,7 +199,5 @@ def _checked(setting: Setting, value: Any, where: str) -> Any:
         ]
         raise ConfigError(f"{where}: expected {kind}; got {value!r}.") from None
     if setting.choices and parsed not in setting.choices:
-        raise ConfigError(
-            f"{where}: expected one of {', '.join(setting.choices)}; got {value!r}."
-        )
+        raise ConfigError(f"{where}: expected one of {', '.join(setting.choices)}; got {value!r}.")
     return parsed

@@ -1,13 +1,63 @@
-"""What do results look like as JSON? Fields are documented in docs/cli.md and only ever added to."""
+"""What do results look like as JSON? Fields are documented and only ever added to."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from cormorant.model import Explanation, Hit, Leg, Result, Step
 
-__all__ = ["explanation_fields", "hit_fields", "result_fields"]
+__all__ = [
+    "EXPLANATION_FIELDS",
+    "RESULT_FIELDS",
+    "explanation_fields",
+    "hit_fields",
+    "result_fields",
+]
+
+RESULT_FIELDS = {
+    "query": "the question",
+    "mode": "what was run: vector, text or hybrid",
+    "hits[].rank": "from 1",
+    "hits[].id": "the record",
+    "hits[].score": "what the hits are ranked by; higher is better",
+    "hits[].relevance": "in [0, 1], whatever the mode; what --min-score compares with",
+    "hits[].text": "the record's text",
+    "hits[].metadata": "the record's metadata",
+    "hits[].legs.*.score": "the leg's own score (cosine, BM25, …); null if it has no vector",
+    "hits[].legs.*.rank": "from 1 among the leg's candidates; null if the leg did not fetch it",
+    "hits[].legs.*.standard": "the score as fusion used it",
+    "hits[].legs.*.terms[].term": "a matched term, as the analyzer made it",
+    "hits[].legs.*.terms[].score": "its part in the BM25 score",
+    "hits[].legs.*.terms[].idf": "its inverse document frequency",
+    "hits[].legs.*.terms[].tf": "occurrences in the record",
+    "hits[].legs.*.terms[].df": "records that contain it",
+    "hits[].legs.*.terms[].count": "times it occurs in the question",
+    "hits[].contributions": "each leg's part in a fused score; they add up to it",
+    "exact": "true if the ranking is what a full scan would give",
+    "complete": "false if more hits might exist than came back",
+    "degraded": "what was left out or done in a lesser way, a sentence each",
+    "plan": "how each leg was run, a sentence each",
+    "stages[].name": "a stage of the search",
+    "stages[].seconds": "its wall time",
+    "stages[].counters": "work it did, by name",
+}
+
+EXPLANATION_FIELDS = {
+    "id": "the record asked about",
+    "found": "whether it is among the hits",
+    "rank": "as a hit, from 1; null when missed",
+    "score": "as a hit; null when missed",
+    "lost_at": "the stage that lost it; null when found",
+    "says": "the verdict in one sentence",
+    "degraded": "what was left out or done in a lesser way, a sentence each",
+    "steps[].stage": "scope, filter, vector, text, fuse, min_score, mmr or top_k",
+    "steps[].kept": "whether the record was still in after it",
+    "steps[].says": "one sentence with the numbers",
+    "steps[].value": "the number the stage decided by, or null",
+    "steps[].detail": "further numbers",
+}
 
 
 def result_fields(result: Result, question: str, degraded: Sequence[str]) -> dict[str, Any]:
@@ -42,7 +92,9 @@ def hit_fields(hit: Hit) -> dict[str, Any]:
 
 
 def _leg_fields(leg: Leg) -> dict[str, Any]:
-    fields: dict[str, Any] = {"score": leg.score, "rank": leg.rank, "standard": leg.standard}
+    # A record without a vector scores minus infinity there, which JSON cannot say.
+    score = leg.score if math.isfinite(leg.score) else None
+    fields: dict[str, Any] = {"score": score, "rank": leg.rank, "standard": leg.standard}
     if leg.terms:
         fields["terms"] = [
             {

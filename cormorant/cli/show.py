@@ -17,7 +17,7 @@ _TERMS = 6
 _LINES = 3
 
 
-def hit_lines(hit: Hit, mode: str, console: Console) -> Iterator[str]:
+def hit_lines(hit: Hit, console: Console) -> Iterator[str]:
     """A hit: rank, score and id; how each leg saw it; the beginning of its text."""
     place = f"{hit.rank:>2}"
     head = console.style(f"{hit.score:7.3f}", "bold")

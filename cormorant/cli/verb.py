@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,8 @@ class Verb:
         tells: A paragraph for its own help: what it prints, when it exits 1.
         arguments: Adds its arguments to a parser.
         run: Does it; returns the exit code.
+        fields: What ``--json`` prints: each field of the object, and what it means. A nested
+            one is written ``hits[].id``.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Verb:
     tells: str
     arguments: Callable[[ArgumentParser], None]
     run: Callable[[Namespace, Settings, Console], int]
+    fields: Mapping[str, str]
 
 
 def add_store(parser: ArgumentParser) -> None:

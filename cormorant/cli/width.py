@@ -29,9 +29,7 @@ def plain(text: str) -> str:
 
     Stored text comes from anywhere; an escape sequence in it must not reach the terminal.
     """
-    return " ".join(
-        "".join(c if unicodedata.category(c) != "Cc" else " " for c in text).split()
-    )
+    return " ".join("".join(c if unicodedata.category(c) != "Cc" else " " for c in text).split())
 
 
 def clip(text: str, room: int) -> str:
