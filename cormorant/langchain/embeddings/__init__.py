@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cormorant.langchain.embeddings.cache import CachedEmbeddings
-    from cormorant.langchain.embeddings.identity import identity, model_name
     from cormorant.langchain.embeddings.local import LocalEmbeddings
+    from cormorant.langchain.embeddings.naming import identity, model_name
     from cormorant.langchain.embeddings.prefix import PrefixEmbeddings
     from cormorant.langchain.embeddings.probing import afingerprint, fingerprint
     from cormorant.langchain.embeddings.spec import default_spec, resolve
@@ -28,8 +28,8 @@ _HOMES = {
     "as_vector": "vectors",
     "default_spec": "spec",
     "fingerprint": "probing",
-    "identity": "identity",
-    "model_name": "identity",
+    "identity": "naming",
+    "model_name": "naming",
     "resolve": "spec",
 }
 __all__ = [

@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from cormorant.errors import ConfigError
-from cormorant.langchain.embeddings.identity import identity, model_name, uncached
+from cormorant.langchain.embeddings.naming import identity, model_name, uncached
 from cormorant.langchain.embeddings.vector_file import VectorFile
 from cormorant.langchain.embeddings.vectors import as_matrix, as_vector, distinct
 from cormorant.langchain.embeddings.worker import Worker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from langchain_core.embeddings import Embeddings
 
 from cormorant.errors import ConfigError
-from cormorant.langchain.embeddings.identity import identity, model_name, uncached
+from cormorant.langchain.embeddings.naming import identity, model_name, uncached
 
 __all__ = ["PrefixEmbeddings"]
 

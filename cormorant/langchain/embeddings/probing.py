@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cormorant.langchain.embeddings.identity import identity, uncached
+from cormorant.langchain.embeddings.naming import identity, uncached
 from cormorant.langchain.embeddings.vectors import as_matrix, as_vector
 from cormorant.store.fingerprint import PROBES, Fingerprint
 
