@@ -30,7 +30,7 @@ class Clause(NamedTuple):
 
 
 def explain(
-    filter: Filter,  # noqa: A002 - the word of the glossary
+    filter: Filter,
     metadata: Mapping[str, Any],
     text: str = "",
     *,
@@ -53,7 +53,7 @@ def explain(
 
 
 def _note(
-    filter: Filter,  # noqa: A002
+    filter: Filter,
     metadata: Mapping[str, Any],
     text: str,
     text_match: TextMatch | None,
@@ -64,7 +64,8 @@ def _note(
         return f"the text has {len(text)} characters"
     if isinstance(filter, (And, Or)):
         notes = (
-            f"{describe(part)}: {_yes_no(part.matches(metadata, text, text_match=text_match))}, "
+            f"{describe(part)}: "
+            f"{'yes' if part.matches(metadata, text, text_match=text_match) else 'no'}, "
             f"{_note(part, metadata, text, text_match)}"
             for part in filter.parts
         )
@@ -72,10 +73,6 @@ def _note(
     if isinstance(filter, Not):
         return _note(filter.part, metadata, text, text_match)
     return ""
-
-
-def _yes_no(matched: bool) -> str:
-    return "yes" if matched else "no"
 
 
 def _compare_note(clause: Compare, metadata: Mapping[str, Any]) -> str:

@@ -145,7 +145,7 @@ def at_most(raw: object, where: str) -> Interval:
 def between(raw: object, where: str) -> Interval:
     """From the first to the second of two values, both included."""
     bounds = list(_items(raw, where, "a list of two values, [low, high]"))
-    if len(bounds) != 2:  # noqa: PLR2004 - low and high
+    if len(bounds) != 2:
         raise FilterError(f"{where} takes a list of two values, [low, high]; got {len(bounds)}.")
     low, high = (_ordered(bound, f"{where}[{i}]") for i, bound in enumerate(bounds))
     if low.kind is not high.kind:

@@ -70,7 +70,7 @@ def _all_of(found: Found, operand: tuple[Value, ...]) -> bool:
     return set(operand) <= set(found.values)
 
 
-def _exists(found: Found, operand: bool) -> bool:
+def _exists(found: Found, operand: object) -> bool:
     return found.present is operand
 
 

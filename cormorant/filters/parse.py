@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from cormorant import defaults
 from cormorant.errors import FilterError
 from cormorant.filters.operands import check_text
 from cormorant.filters.operators import FIELD_OPERATORS, FILTER_OPERATORS, OPERATORS, nearest
-from cormorant.filters.tree import And, Compare, Filter, Not, Or, Text, conjoin
+from cormorant.filters.tree import Compare, Filter, Not, Or, Text, conjoin
 
 __all__ = ["MAX_CLAUSES", "parse"]
 
@@ -76,7 +76,7 @@ class _Parser:
                 f"{key} stands under a field, not beside one. Write {{'field': {{'{key}': …}}}}; "
                 f"beside fields stand {', '.join(FILTER_OPERATORS)}."
             )
-        _unknown(key, FILTER_OPERATORS, where)
+        raise _unknown(key, FILTER_OPERATORS, where)
 
     def _list(self, key: str, value: object, depth: int) -> list[Filter]:
         if not isinstance(value, (list, tuple)):
@@ -129,7 +129,7 @@ class _Parser:
                     f"operators are {', '.join(FIELD_OPERATORS)}, $not."
                 )
             else:
-                _unknown(key, FIELD_OPERATORS, f"the field {field!r}", also=("$not",))
+                raise _unknown(key, FIELD_OPERATORS, f"the field {field!r}", also=("$not",))
         return conjoin(*parts)
 
     def _compare(self, field: str, operator: str, value: object, depth: int) -> Filter:
@@ -177,11 +177,11 @@ def _unescape(key: str) -> str:
 
 def _unknown(
     key: str, names: Mapping[str, Any], where: str, also: tuple[str, ...] = ()
-) -> NoReturn:
+) -> FilterError:
     valid = (*names, *also)
     guess = nearest(key, valid) or nearest("$" + key, valid) or nearest(key, OPERATORS)
     meant = f" Did you mean {guess}?" if guess else ""
     field = f" A field of that name is written '\\\\{key}'." if names is FILTER_OPERATORS else ""
-    raise FilterError(
+    return FilterError(
         f"{key!r} is no operator, in {where}.{meant} Valid there: {', '.join(valid)}.{field}"
     )

@@ -266,7 +266,7 @@ def conjoin(*filters: Filter | None) -> Filter:
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def describe(filter: Filter) -> str:  # noqa: A002 - the word of the glossary
+def describe(filter: Filter) -> str:
     """The filter as a sentence: ``tenant is "acme" and year is at least 2024``."""
     if isinstance(filter, Compare):
         return filter.row.says.format(field=filter.field, operand=render(filter.operand))

@@ -10,7 +10,7 @@ instant it names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -25,7 +25,7 @@ __all__ = [
     "Value",
     "classify",
     "instant_of_text",
-    "join",
+    "kind_and_key",
     "mappings_in",
     "reach",
 ]
@@ -37,7 +37,7 @@ _MICROSECOND = timedelta(microseconds=1)
 # Only the extended format: "20240105" and "2024" are identifiers as often as dates.
 _ISO = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
-    r"(?:[Tt ]((?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?)(?:\.([0-9]{1,9}))?"
+    r"(?:[Tt ]((?:[01][0-9]|2[0-3]):[0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,9}))?)?"
     r"(?:([Zz])|([+-])((?:[01][0-9]|2[0-3])):?([0-5][0-9])?)?)?"
 )
 _SHORTEST_ISO = 10
@@ -76,35 +76,32 @@ class Value:
         return self.raw if isinstance(self.raw, str) else None
 
 
-def classify(raw: object, *, element: bool = False) -> Value | None:  # noqa: PLR0911 - a table
+def classify(raw: object, *, element: bool = False) -> Value | None:
     """What kind of value is this? None if filters cannot compare it (an object, bytes, …)."""
+    known = kind_and_key(raw)
+    return None if known is None else Value(known[0], known[1], _exact(raw), element)
+
+
+def kind_and_key(raw: object) -> tuple[Kind, Key] | None:
+    """The kind of a value and what of it is compared; None if filters cannot compare it."""
+    reader = _READERS.get(type(raw))
+    if reader is not None:
+        return reader(raw)
+    exact = _exact(raw)
+    reader = _READERS.get(type(exact))
+    return None if reader is None else reader(exact)
+
+
+def _exact(raw: object) -> object:
+    """The value as a plain built-in, so that no override of a subclass is ever called."""
+    if type(raw) in _READERS:
+        return raw
     if isinstance(raw, np.generic):
         raw = _builtin(raw)
-    if raw is None:
-        return Value(Kind.NULL, None, None, element)
-    if isinstance(raw, bool):
-        return Value(Kind.BOOLEAN, raw, raw, element)
-    # Subclasses are reduced to the built-in type, so that none of their overrides is ever called.
-    if isinstance(raw, int):
-        number = int.__int__(raw)
-        return Value(Kind.NUMBER, number, number, element)
-    if isinstance(raw, float):
-        real = float.__float__(raw)
-        return Value(Kind.NUMBER, real, real, element)
-    if isinstance(raw, str):
-        text = str.__str__(raw)
-        instant = instant_of_text(text)
-        if instant is None:
-            return Value(Kind.TEXT, text, text, element)
-        return Value(Kind.DATE, instant, text, element)
-    if isinstance(raw, datetime):
-        moment = datetime.combine(date(raw.year, raw.month, raw.day), raw.timetz())
-        return Value(Kind.DATE, _instant(moment), moment, element)
-    if isinstance(raw, date):
-        day = date(raw.year, raw.month, raw.day)
-        midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        return Value(Kind.DATE, _instant(midnight), day, element)
-    return None
+    for kind, exact in _EXACT:
+        if isinstance(raw, kind):
+            return exact(raw)
+    return raw
 
 
 def _builtin(raw: np.generic) -> object:
@@ -116,10 +113,36 @@ def _builtin(raw: np.generic) -> object:
     return raw.item()
 
 
-def _instant(moment: datetime) -> int:
-    if moment.tzinfo is None or moment.utcoffset() is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MICROSECOND
+def _read_text(raw: Any) -> tuple[Kind, Key]:
+    instant = instant_of_text(raw)
+    return (Kind.TEXT, raw) if instant is None else (Kind.DATE, instant)
+
+
+def _read_datetime(raw: datetime) -> tuple[Kind, Key]:
+    moment = raw.replace(tzinfo=UTC) if raw.utcoffset() is None else raw
+    return Kind.DATE, (moment - _EPOCH) // _MICROSECOND
+
+
+def _read_date(raw: date) -> tuple[Kind, Key]:
+    return _read_datetime(datetime(raw.year, raw.month, raw.day, tzinfo=UTC))
+
+
+_READERS: dict[type, Callable[[Any], tuple[Kind, Key]]] = {
+    type(None): lambda raw: (Kind.NULL, raw),
+    bool: lambda raw: (Kind.BOOLEAN, raw),
+    int: lambda raw: (Kind.NUMBER, raw),
+    float: lambda raw: (Kind.NUMBER, raw),
+    str: _read_text,
+    datetime: _read_datetime,
+    date: _read_date,
+}
+_EXACT: tuple[tuple[type, Callable[[Any], object]], ...] = (
+    (int, int.__int__),
+    (float, float.__float__),
+    (str, str.__str__),
+    (datetime, lambda raw: datetime.combine(date(raw.year, raw.month, raw.day), raw.timetz())),
+    (date, lambda raw: date(raw.year, raw.month, raw.day)),
+)
 
 
 def instant_of_text(text: str) -> int | None:
@@ -134,19 +157,14 @@ def instant_of_text(text: str) -> int | None:
     match = _ISO.fullmatch(text)
     if match is None:
         return None
-    day, clock, fraction, _, sign, hours, minutes = match.groups()
+    day, clock, second, fraction, _, sign, hours, minutes = match.groups()
     try:
-        moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}").replace(tzinfo=UTC)
+        moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}:{second or '00'}+00:00")
     except ValueError:  # the thirtieth of February
         return None
     offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
     since = moment - _EPOCH - (-offset if sign == "-" else offset)
     return since // _MICROSECOND + int((fraction or "0").ljust(6, "0")[:6])
-
-
-def join(prefix: str, key: str) -> str:
-    """The dotted name of ``key`` inside the mapping called ``prefix``."""
-    return f"{prefix}.{key}"
 
 
 def mappings_in(raw: object) -> Iterator[Mapping[Any, Any]]:
