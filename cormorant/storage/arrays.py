@@ -1,0 +1,242 @@
+"""How are named arrays kept in a file that can be mapped and never executes anything?
+
+Layout (little-endian; ``docs/FORMAT.md`` is the reference)::
+
+    0   8   magic  b"CRMARR1\\n"
+    8   4   version, 1
+    12  4   crc32 of the header
+    16  8   length of the header
+    24  8   length of the file
+    32      header: JSON {group: {name: {dtype, shape, offset, crc32}}}
+    …       each array's bytes, C order, at an offset that is a multiple of 64
+
+Mapping checks the header and every bound, not the data: that is ``verify_arrays``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.errors import CorruptionError, FormatError
+from cormorant.storage import files
+from cormorant.storage.types import Arrays
+
+__all__ = ["map_arrays", "verify_arrays", "write_arrays"]
+
+_MAGIC = b"CRMARR1\n"
+_VERSION = 1
+_PREFIX = struct.Struct("<8sIIQQ")
+_ALIGN = 64
+_MAX_HEADER_BYTES = 16 * 1024 * 1024
+_MAX_NDIM = 8
+_KINDS = frozenset("biufSU")  # plain numbers, booleans and fixed-width strings
+_MAX_ITEM_BYTES = 1 << 20
+
+
+def write_arrays(path: str | Path, groups: Mapping[str, Arrays]) -> int:
+    """Write ``groups`` into a new file and fsync it.
+
+    The folder is not fsynced: the caller names the file in a transaction and
+    syncs the folder before.
+
+    Args:
+        path: Must not exist.
+        groups: Group name → array name → array. Object and structured types are refused.
+
+    Returns:
+        The file's size in bytes.
+
+    Raises:
+        TypeError: On an array of a type that cannot be mapped safely.
+        StoreError: If the file cannot be written; it is removed then.
+    """
+    path = Path(path)
+    header, chunks, size = _plan(groups)
+    blob = json.dumps(header, separators=(",", ":")).encode()
+    # The header holds offsets that depend on its own length: offsets are relative to the data.
+    start = _aligned(_PREFIX.size + len(blob))
+    total = start + size
+    prefix = _PREFIX.pack(_MAGIC, _VERSION, zlib.crc32(blob), len(blob), total)
+    fd = files.create(path)
+    try:
+        files.pwrite_all(fd, prefix + blob, 0, path)
+        for offset, data in chunks:
+            files.pwrite_all(fd, data, start + offset, path)
+        files.truncate(fd, total, path)
+        files.sync(fd, path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(fd)
+    return total
+
+
+def map_arrays(path: str | Path) -> dict[str, dict[str, NDArray[Any]]]:
+    """Map a file written by :func:`write_arrays`; its arrays are read-only views of it.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CorruptionError: If the header is damaged or points outside the file.
+        FormatError: If a newer release wrote it.
+    """
+    path = Path(path)
+    groups: dict[str, dict[str, NDArray[Any]]] = {}
+    for group, name, array, _ in _entries(path):
+        members = groups.setdefault(group, {})
+        if name is not None and array is not None:
+            members[name] = array
+    return groups
+
+
+def verify_arrays(path: str | Path) -> list[str]:
+    """Which arrays of the file are damaged? A sentence each; empty is good."""
+    path = Path(path)
+    found: list[str] = []
+    try:
+        for group, name, array, crc in _entries(path):
+            if array is None:
+                continue
+            got = zlib.crc32(array.reshape(-1).view(np.uint8)) if array.size else 0
+            if got != crc:
+                found.append(f"array {group}/{name}: crc32 is {got:#010x}, recorded {crc:#010x}")
+    except FileNotFoundError:
+        found.append("the file is missing")
+    except (CorruptionError, FormatError) as exc:
+        found.append(str(exc))
+    return found
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGN) * _ALIGN
+
+
+def _plan(
+    groups: Mapping[str, Arrays],
+) -> tuple[dict[str, dict[str, Any]], list[tuple[int, memoryview]], int]:
+    header: dict[str, dict[str, Any]] = {}
+    chunks: list[tuple[int, memoryview]] = []
+    offset = 0
+    for group, arrays in groups.items():
+        members: dict[str, Any] = {}
+        for name, array in arrays.items():
+            plain = np.asarray(array)
+            if plain.dtype.kind not in _KINDS:
+                raise TypeError(
+                    f"Array {group}/{name} has type {plain.dtype}; only numbers, booleans and "
+                    "fixed-width strings can be kept in a file."
+                )
+            shape = list(plain.shape)
+            plain = np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("<"))
+            data = memoryview(plain.reshape(-1).view(np.uint8)) if plain.nbytes else memoryview(b"")
+            members[name] = {
+                "dtype": plain.dtype.str.replace("=", "<"),
+                "shape": shape,
+                "offset": offset,
+                "crc32": zlib.crc32(data),
+            }
+            if data:
+                chunks.append((offset, data))
+            offset = _aligned(offset + len(data))
+        header[group] = members
+    return header, chunks, offset
+
+
+def _entries(path: Path) -> Iterator[tuple[str, str | None, NDArray[Any] | None, int]]:
+    """Group, name, array and recorded crc32 of each array, bounds checked."""
+    fd = files.open_read(path)
+    try:
+        size = os.fstat(fd).st_size
+        if size < _PREFIX.size:
+            raise _damaged(path, f"it is {size} bytes long, shorter than its prefix")
+        mapped = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+    finally:
+        os.close(fd)
+    header, start = _header(path, mapped, size)
+    for group, members in header.items():
+        if not isinstance(members, dict):
+            raise _damaged(path, f"group {group!r} is not a table of arrays")
+        if not members:
+            yield group, None, None, 0
+        for name, entry in members.items():
+            array, crc = _array(path, mapped, start, size, f"{group}/{name}", entry)
+            yield group, name, array, crc
+
+
+def _header(path: Path, mapped: mmap.mmap, size: int) -> tuple[dict[str, Any], int]:
+    magic, version, crc, length, total = _PREFIX.unpack(mapped[: _PREFIX.size])
+    if magic != _MAGIC:
+        raise _damaged(path, f"it begins with {magic!r}, not {_MAGIC!r}")
+    if version != _VERSION:
+        raise FormatError(
+            f"{path} has array format {version}; this release reads {_VERSION}. "
+            "Use a newer release of cormorant."
+        )
+    if total != size:
+        raise _damaged(path, f"it is {size} bytes long; {total} were written")
+    if length > _MAX_HEADER_BYTES or _PREFIX.size + length > size:
+        raise _damaged(path, f"its header claims {length} bytes")
+    blob = mapped[_PREFIX.size : _PREFIX.size + length]
+    if zlib.crc32(blob) != crc:
+        raise _damaged(path, "its header's crc32 does not match")
+    try:
+        header = json.loads(blob)
+    except (ValueError, RecursionError) as exc:
+        raise _damaged(path, "its header is not JSON") from exc
+    if not isinstance(header, dict):
+        raise _damaged(path, "its header is not a table")
+    return header, _aligned(_PREFIX.size + length)
+
+
+def _array(
+    path: Path, mapped: mmap.mmap, start: int, size: int, name: str, entry: object
+) -> tuple[NDArray[Any], int]:
+    if not isinstance(entry, dict):
+        raise _damaged(path, f"array {name} is not described")
+    shape, offset, crc = entry.get("shape"), entry.get("offset"), entry.get("crc32")
+    dtype = _dtype(entry.get("dtype"))
+    if dtype is None:
+        raise _damaged(path, f"array {name} has type {entry.get('dtype')!r}, which is not accepted")
+    if (
+        not isinstance(shape, list)
+        or len(shape) > _MAX_NDIM
+        or any(type(side) is not int or side < 0 for side in shape)
+    ):
+        raise _damaged(path, f"array {name} has shape {shape!r}")
+    if type(offset) is not int or offset < 0 or offset % _ALIGN or type(crc) is not int:
+        raise _damaged(path, f"array {name} has offset {offset!r} and crc32 {crc!r}")
+    count = math.prod(shape)
+    if count * dtype.itemsize > size - start - offset or any(side > size for side in shape):
+        raise _damaged(path, f"array {name} of shape {shape} at {offset} ends past the file")
+    if count == 0:
+        return np.empty(shape, dtype), crc
+    array = np.frombuffer(mapped, dtype, count, start + offset).reshape(shape)
+    return array, crc
+
+
+def _dtype(spec: object) -> np.dtype[Any] | None:
+    if not isinstance(spec, str) or len(spec) > 16:
+        return None
+    try:
+        dtype = np.dtype(spec)
+    except (TypeError, ValueError):
+        return None
+    plain = dtype.kind in _KINDS and dtype.str == spec and not spec.startswith(">")
+    return dtype if plain and 0 < dtype.itemsize <= _MAX_ITEM_BYTES else None
+
+
+def _damaged(path: Path, what: str) -> CorruptionError:
+    return CorruptionError(
+        f"{path} is damaged: {what}. It is derived: `check(repair=True)` rebuilds it.", str(path)
+    )

@@ -1,0 +1,130 @@
+"""How is a new generation built while everybody goes on working?
+
+The live slots are copied into a new generation without the store's lock; the lock is
+taken for the tail that was appended meanwhile and for the switch.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.storage.ranges import Base
+from cormorant.storage.types import Arrays, Head, SlotMap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+    from cormorant.storage.vault import Claim, Vault
+
+__all__ = ["NewGeneration"]
+
+_CHUNK_BYTES = 4 * 1024 * 1024
+
+
+class NewGeneration:
+    """A generation under construction; made by ``Storage.new_generation``.
+
+    A context manager: unless it was switched to, leaving the block removes it.
+
+    Attributes:
+        origin: The head of the snapshot it is made from.
+        n: Slots it carries over.
+        rows: int64, shape (n,): their rows.
+        sealed: Whether :meth:`seal` was called.
+    """
+
+    def __init__(
+        self,
+        vault: Vault,
+        origin: Head,
+        slots: SlotMap,
+        vectors: NDArray[np.float32] | None,
+        keep: NDArray[np.int64],
+        *,
+        on_close: Callable[[NewGeneration], None],
+    ) -> None:
+        self.origin = origin
+        self.n = len(keep)
+        self.rows = slots.rows[keep]
+        self.sealed = False
+        self._has_vector = slots.has_vector[keep]
+        self._ends: list[int] = []
+        self._crcs: list[int] = []
+        self._vault = vault
+        self._switched = False
+        self._on_close = on_close
+        self._closed = False
+        self.claim: Claim = vault.claim(origin)
+        try:
+            self._copy(vectors, keep)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def generation(self) -> int:
+        """Its number."""
+        return self.claim.generation
+
+    @property
+    def checkpoint_name(self) -> str:
+        """Stem of its checkpoint's file."""
+        return f"g{self.generation}"
+
+    def seal(self, arrays: Mapping[str, Arrays]) -> None:
+        """Add the derived arrays of the kept slots as of ``origin.lsn``; all is durable on return."""
+        self.claim.seal(
+            Base(
+                self.rows,
+                self._has_vector,
+                np.array(self._ends, np.int64),
+                np.array(self._crcs, np.uint32),
+            )
+        )
+        self._vault.save_checkpoint(self.checkpoint_name, arrays)
+        self.sealed = True
+
+    def switched(self) -> None:
+        """The head names it now: it stays."""
+        self._switched = True
+        self.claim.keep()
+
+    def close(self) -> None:
+        """Let go of it; unless the head names it, remove it. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._on_close(self)
+        if not self._switched:
+            # The checkpoint first: while the vector file is locked no sweep looks at it.
+            self._vault.drop_checkpoint(self.checkpoint_name)
+        self.claim.drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _copy(self, vectors: NDArray[np.float32] | None, keep: NDArray[np.int64]) -> None:
+        if vectors is None or not len(keep):
+            return
+        step = max(1, _CHUNK_BYTES // (4 * vectors.shape[1]))
+        for lo in range(0, len(keep), step):
+            part = np.ascontiguousarray(vectors[keep[lo : lo + step]], dtype="<f4")
+            self.claim.put(lo, part)
+            self._ends.append(lo + len(part))
+            self._crcs.append(zlib.crc32(memoryview(part).cast("B")))

@@ -1,0 +1,229 @@
+"""Is this folder a store, may it become one, and how may it be opened?
+
+Nothing in a folder that is something else is touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cormorant.errors import ConfigError, FormatError, NotFound, StoreError
+from cormorant.storage import files, process, sql
+from cormorant.storage.lock import FileLock
+from cormorant.storage.writer import encode_config
+
+__all__ = ["DATABASE", "LOCK", "Opened", "first_settings", "make_folders", "name_database", "prepare"]
+
+DATABASE: Final = "cormorant.sqlite"
+LOCK: Final = "lock"
+_NEW: Final = "cormorant.sqlite.new"  # until its rename a folder is not a store
+_FOLDERS: Final = ("vectors", "derived")
+_HEADER_BYTES: Final = 100
+_MAGIC: Final = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How a folder may be used.
+
+    Attributes:
+        created: Whether it was made just now.
+        read_only: Whether writes must be refused.
+        immutable: Whether nothing at all may be written, not even SQLite's own side files.
+    """
+
+    created: bool
+    read_only: bool
+    immutable: bool
+
+
+def prepare(
+    folder: Path,
+    *,
+    config: Mapping[str, Any] | None,
+    create: bool,
+    read_only: bool,
+    timeout_s: float,
+) -> Opened:
+    """Make sure that there is a store in ``folder``.
+
+    Raises:
+        NotFound: If there is none and none may be made.
+        FormatError: If the folder is something else.
+        StoreError: If it cannot be made or opened.
+    """
+    created = False
+    if not _is_store(folder):
+        if read_only or not create:
+            why = "read_only=True makes none" if read_only else "create=False"
+            raise NotFound(
+                f"There is no store at {folder} ({why}). Check the path, or open it with "
+                "create=True to make one."
+            )
+        created = _make(folder, config, timeout_s)
+    database = folder / DATABASE
+    _check_kinds(folder)
+    _check_header(database)
+    writable = os.access(folder, os.W_OK | os.X_OK) and os.access(database, os.W_OK)
+    if not writable and (folder / f"{DATABASE}-wal").exists():
+        raise StoreError(
+            f"{folder} is read-only for this user, and it holds {DATABASE}-wal: a writer has it "
+            "open or did not close it. Open it once where it can be written and close it, or copy "
+            "the folder and open the copy."
+        )
+    return Opened(created=created, read_only=read_only or not writable, immutable=not writable)
+
+
+def first_settings(connection: sqlite3.Connection, config: Mapping[str, Any] | None) -> None:
+    """Put the settings of a new store into its new tables."""
+    settings = dict(config or {})
+    dim = settings.pop("dim", None)
+    if dim is not None and (type(dim) is not int or dim < 1):
+        raise ConfigError(f"dim must be a whole number of at least 1, or None; got {dim!r}.")
+    encoded = encode_config(settings)
+    sql.create(connection)
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("UPDATE head SET dim = ?", (dim,))
+    connection.executemany("INSERT INTO config VALUES (?, ?)", encoded.items())
+    connection.execute("COMMIT")
+
+
+def make_folders(folder: Path) -> None:
+    """The folders of a store, and nothing in them that a broken attempt left."""
+    for name in _FOLDERS:
+        files.make_folder(folder / name)
+
+
+def name_database(folder: Path) -> None:
+    """Give the finished SQLite file its name: from now on the folder is a store."""
+    new, database = folder / _NEW, folder / DATABASE
+    try:
+        new.rename(database)
+    except OSError as exc:
+        raise files.io_error(exc, database, "name") from exc
+    files.sync_folder(folder)
+
+
+def new_database(folder: Path) -> Path:
+    """Where the SQLite file is built."""
+    return folder / _NEW
+
+
+def _is_store(folder: Path) -> bool:
+    """Is there a store; False if there could be one."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except FileNotFoundError:
+        if folder.is_symlink():
+            raise FormatError(f"{folder} is a link to nothing. Choose another folder.") from None
+        return False
+    except NotADirectoryError:
+        raise FormatError(
+            f"{folder} is a file, not a store's folder; nothing was touched. Choose another path."
+        ) from None
+    except OSError as exc:
+        raise files.io_error(exc, folder, "look into") from exc
+    if DATABASE in names:
+        return True
+    if _is_unfinished(folder, names):
+        return False
+    some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    raise FormatError(
+        f"{folder} is not empty and is not a store: it holds {some}, and no {DATABASE}. Nothing "
+        "was touched. Choose an empty or a new folder."
+    )
+
+
+def _is_unfinished(folder: Path, names: Iterable[str]) -> bool:
+    """Is it empty, or what an interrupted creation leaves: nothing that anybody stored?"""
+    for name in names:
+        if name == LOCK or name.startswith(_NEW):
+            continue
+        if name not in _FOLDERS or (folder / name).is_symlink() or not (folder / name).is_dir():
+            return False
+        if any(entry.name != "1.f32" or entry.stat().st_size for entry in (folder / name).iterdir()):
+            return False
+    return True
+
+
+def _make(folder: Path, config: Mapping[str, Any] | None, timeout_s: float) -> bool:
+    """Make a store; False if another process made one meanwhile."""
+    files.make_folder(folder)
+    guard = FileLock(folder / LOCK)
+    guard.acquire(timeout_s)
+    try:
+        if (folder / DATABASE).exists():
+            return False
+        for entry in list(folder.iterdir()):
+            if entry.name.startswith(_NEW):
+                files.unlink(entry)
+        make_folders(folder)
+        first = folder / "vectors" / "1.f32"
+        with contextlib.suppress(FileExistsError):
+            os.close(files.create(first))
+        files.sync_folder(first.parent)
+        _build(new_database(folder), config)
+        name_database(folder)
+    finally:
+        guard.release()
+    return True
+
+
+def _build(path: Path, config: Mapping[str, Any] | None) -> None:
+    os.close(files.create(path))
+    connection = sql.connect(path)
+    try:
+        first_settings(connection, config)
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.Error as exc:
+        raise sql.sql_error(exc, path, "create") from exc
+    finally:
+        connection.close()
+
+
+def _check_kinds(folder: Path) -> None:
+    """Refuse links in place of a store's own files: they could point anywhere."""
+    for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", LOCK, *_FOLDERS):
+        try:
+            mode = (folder / name).lstat().st_mode
+        except FileNotFoundError:
+            if name in _FOLDERS:
+                raise FormatError(
+                    f"{folder} has no folder {name}; a store has. Restore it from a backup."
+                ) from None
+            continue
+        if not (stat.S_ISDIR(mode) if name in _FOLDERS else stat.S_ISREG(mode)):
+            raise FormatError(
+                f"{folder / name} is not a plain {'folder' if name in _FOLDERS else 'file'}; a "
+                "store's parts are never links. Nothing was touched."
+            )
+
+
+def _check_header(database: Path) -> None:
+    """Refuse another program's file before SQLite touches it.
+
+    Closing a plain descriptor drops the locks of all of this process's connections to the
+    file, so it is only looked at while there are none.
+    """
+    with process.guard():
+        if process.is_open(process.file_id(database)):
+            return
+        fd = files.open_read(database)
+        try:
+            header = os.read(fd, _HEADER_BYTES)
+        finally:
+            os.close(fd)
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        raise FormatError(
+            f"{database} is not a SQLite file (it begins with {header[:16]!r}). Nothing was "
+            "touched. Choose another folder, or restore the store from a backup."
+        )
+    application = int.from_bytes(header[68:72], "big")
+    sql.check_format(database, application, int.from_bytes(header[60:64], "big"))

@@ -1,0 +1,177 @@
+"""What is in the SQLite file, and how is it opened?
+
+The one place that knows table definitions, pragmas and SQLite's error codes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+from cormorant import defaults
+from cormorant.errors import CorruptionError, FormatError, StoreError, StoreLocked
+
+__all__ = [
+    "APPLICATION_ID",
+    "FORMAT",
+    "check_schema",
+    "connect",
+    "create",
+    "rows",
+    "sql_error",
+]
+
+FORMAT: Final = 1
+"""What this release writes; it is SQLite's ``user_version``."""
+APPLICATION_ID: Final = 0x436F726D  # "Corm"
+
+SCHEMA: Final = (
+    """CREATE TABLE head (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        lsn INTEGER NOT NULL, generation INTEGER NOT NULL, n INTEGER NOT NULL,
+        next_row INTEGER NOT NULL, dim INTEGER, base_n INTEGER NOT NULL,
+        checkpoint_lsn INTEGER NOT NULL, checkpoint_n INTEGER NOT NULL, checkpoint TEXT,
+        config_lsn INTEGER NOT NULL, files INTEGER NOT NULL)""",
+    "CREATE TABLE config (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE records (
+        "row" INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL,
+        metadata TEXT NOT NULL, crc INTEGER NOT NULL)""",
+    """CREATE TABLE ranges (
+        first_row INTEGER PRIMARY KEY, lo INTEGER NOT NULL, hi INTEGER NOT NULL,
+        vectors INTEGER NOT NULL, has_vector BLOB, crc INTEGER)""",
+    """CREATE TABLE log (
+        lsn INTEGER PRIMARY KEY, lo INTEGER NOT NULL, hi INTEGER NOT NULL,
+        first_row INTEGER NOT NULL, dead BLOB NOT NULL, vectors INTEGER NOT NULL, has_vector BLOB,
+        postings BLOB NOT NULL, columns BLOB NOT NULL, crc INTEGER NOT NULL)""",
+)
+
+_PRAGMAS: Final = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",  # macOS only: fsync there does not reach the platter
+    "PRAGMA wal_autocheckpoint = 0",  # only the lock's holder moves the log into the file
+    "PRAGMA journal_size_limit = 0",  # old bytes do not outlive the log's next start
+    f"PRAGMA cache_size = {-(defaults.CACHE_BYTES // 1024)}",
+    "PRAGMA trusted_schema = OFF",  # a store is data: nothing in it is executed
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",  # a truncated mapping would be SIGBUS
+)
+
+_BUSY = sqlite3.SQLITE_BUSY
+_PRIMARY = 0xFF  # extended codes carry the primary one in the low byte
+
+
+def connect(path: Path | None, *, immutable: bool = False) -> sqlite3.Connection:
+    """A connection to the file; to a new database in memory if ``path`` is None."""
+    target = ":memory:"
+    if path is not None:
+        target = path.absolute().as_uri() + ("?immutable=1" if immutable else "?mode=rw")
+    try:
+        connection = sqlite3.connect(
+            target,
+            uri=True,
+            timeout=defaults.BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+    except sqlite3.Error as exc:
+        raise sql_error(exc, path, "open") from exc
+    return connection
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Make the tables and the first head, in a database that is empty."""
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in SCHEMA:
+        connection.execute(statement)
+    connection.execute("INSERT INTO head VALUES (1, 0, 1, 0, 1, NULL, 0, 0, 0, NULL, 0, 0)")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute("COMMIT")
+
+
+def check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not ours, of another format, or that carries foreign objects.
+
+    Raises:
+        FormatError: Says what was found and what is supported.
+        CorruptionError: If the file is not readable as SQLite.
+    """
+    application = rows(connection, path, "PRAGMA application_id")[0][0]
+    version = rows(connection, path, "PRAGMA user_version")[0][0]
+    check_format(path, application, version)
+    found = {
+        _plain(text)
+        for (text,) in rows(connection, path, "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    }
+    expected = {_plain(text) for text in SCHEMA}
+    if found != expected:
+        odd = sorted(text[:80] for text in found ^ expected)
+        raise FormatError(
+            f"{path} does not have the tables of format {FORMAT}; at odds: {'; '.join(odd)}. "
+            "It was changed by something else and is not opened; restore it from a backup."
+        )
+
+
+def check_format(path: Path, application: int, version: int) -> None:
+    """Refuse another program's file and another format's."""
+    if application != APPLICATION_ID:
+        raise FormatError(
+            f"{path} is a SQLite file, but not a Cormorant store (application id "
+            f"{application:#x}, expected {APPLICATION_ID:#x}). Choose another folder."
+        )
+    if version != FORMAT:
+        newer = "Use a newer release of cormorant." if version > FORMAT else "It is damaged."
+        raise FormatError(
+            f"{path} has format {version}; this release reads and writes format {FORMAT}. {newer}"
+        )
+
+
+def rows(
+    connection: sqlite3.Connection, path: Path | None, sql: str, parameters: Any = ()
+) -> list[Any]:
+    """All rows of a query, SQLite's errors translated."""
+    try:
+        return connection.execute(sql, parameters).fetchall()
+    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as exc:
+        raise sql_error(exc, path, "read") from exc
+
+
+def sql_error(exc: Exception, path: Path | None, doing: str) -> StoreError:
+    """The StoreError that says what SQLite's failure means and what to do."""
+    where = str(path) if path is not None else ":memory:"
+    name = getattr(exc, "sqlite_errorname", type(exc).__name__)
+    code = (getattr(exc, "sqlite_errorcode", None) or 0) & _PRIMARY
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(
+            f"Could not {doing} {where}: the disk is full ({name}). Nothing of this call was "
+            "stored. Free some space, then open the store again."
+        )
+    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB} or "decode to UTF-8" in str(exc):
+        return CorruptionError(
+            f"{where} is damaged: SQLite says {exc} ({name}). Restore it from a backup, or run "
+            "check() to see how far the damage goes.",
+            where,
+        )
+    if code == _BUSY:
+        return StoreLocked(
+            f"Could not {doing} {where}: something else holds its SQLite lock for more than "
+            f"{defaults.BUSY_TIMEOUT_S:g} s ({name}). Close other programs that opened the file."
+        )
+    if code == sqlite3.SQLITE_READONLY:
+        return StoreError(
+            f"Could not {doing} {where}: it is read-only for this user ({name}). Open it with "
+            "read_only=True, or change its permissions."
+        )
+    return StoreError(
+        f"Could not {doing} {where}: SQLite says {exc} ({name}). Nothing of this call was stored. "
+        "Check the disk, then open the store again."
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

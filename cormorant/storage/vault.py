@@ -1,0 +1,95 @@
+"""What do a folder and memory both do with vectors, derived arrays and generations?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.storage.ranges import Base
+from cormorant.storage.types import Arrays, Head
+
+__all__ = ["Claim", "Pin", "Vault"]
+
+
+class Pin(Protocol):
+    """A generation and a checkpoint, held for as long as a snapshot needs them.
+
+    Attributes:
+        missing: Whether a file was not there: a compaction may have overtaken the snapshot.
+    """
+
+    missing: bool
+
+    def matches(self, head: Head) -> bool:
+        """Is it what the head names?"""
+
+    def vectors(self, n: int, dim: int) -> NDArray[np.float32]:
+        """The first ``n`` vectors, read-only."""
+
+    def base(self, base_n: int) -> Base:
+        """What compaction carried over into the generation."""
+
+    def checkpoint(self) -> dict[str, Arrays]:
+        """The checkpoint's arrays; {} if there is none."""
+
+
+class Claim(Protocol):
+    """A generation under construction.
+
+    Attributes:
+        generation: Its number, which nobody else has.
+    """
+
+    generation: int
+
+    def put(self, lo: int, vectors: NDArray[np.float32]) -> None:
+        """Place vectors at slots from ``lo`` on; float32, C order."""
+
+    def copy_run(self, source: Head, lo: int, hi: int, to: int) -> int:
+        """Copy the source generation's slots [lo, hi) to ``to``; returns their bytes' crc32."""
+
+    def seal(self, base: Base) -> None:
+        """Add the base; all is durable on return."""
+
+    def sync(self, n: int, dim: int | None) -> None:
+        """Make it ``n`` slots long and durable."""
+
+    def keep(self) -> None:
+        """The head names it now; let go of it."""
+
+    def drop(self) -> None:
+        """Remove it, unless it was kept."""
+
+
+class Vault(Protocol):
+    """Where vectors and derived arrays lie. All changes are made under the store's lock."""
+
+    def pin(self, head: Head) -> Pin:
+        """Hold what the head names."""
+
+    def prepare(self, head: Head) -> None:
+        """Drop what a writer that died left behind."""
+
+    def append(self, head: Head, dim: int | None, count: int, data: memoryview | None) -> None:
+        """Make room for ``count`` slots and put their vectors there, durable on return."""
+
+    def save_checkpoint(self, name: str, arrays: Mapping[str, Arrays]) -> None:
+        """Keep a checkpoint's arrays, durable on return; nothing names it yet."""
+
+    def drop_checkpoint(self, name: str) -> None:
+        """Remove a checkpoint that nothing names."""
+
+    def remove_unnamed(self, head: Head) -> list[str]:
+        """Remove what the head does not name; returns what could not be removed."""
+
+    def claim(self, head: Head) -> Claim:
+        """Begin a new generation; needs no lock."""
+
+    def release(self) -> None:
+        """Let go of what writing holds open."""
+
+    def total_bytes(self) -> int:
+        """Size of everything it holds."""
