@@ -72,7 +72,12 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
     ) as store:
         source, items, peeked = first
         brings_vectors = isinstance(peeked, tuple) and peeked[1].vector is not None
-        choice = for_adding(store, settings.get("embedder"), brings_vectors=brings_vectors)
+        choice = for_adding(
+            store,
+            settings.get("embedder"),
+            trusted=settings.trusted("embedder"),
+            brings_vectors=brings_vectors,
+        )
         for sentence in choice.degraded:
             console.warn(sentence)
         with console.progress("records stored:") as progress:

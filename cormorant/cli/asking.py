@@ -46,7 +46,9 @@ def ask(store: Store, args: Namespace, settings: Settings, *, explain: bool) -> 
         # Loads a model: kept away from text searches.
         from cormorant.cli.embedding import for_asking
 
-        choice = for_asking(store, settings.get("embedder"), mode=mode)
+        choice = for_asking(
+            store, settings.get("embedder"), trusted=settings.trusted("embedder"), mode=mode
+        )
         degraded = choice.degraded
         vector = choice.embedded_query(args.question)
         if mode is None:

@@ -16,6 +16,8 @@ from cormorant.errors import ConfigError
 
 __all__ = ["SETTINGS", "Setting", "Settings", "config_files"]
 
+_LOCAL_FILE = Path("cormorant.toml")
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -160,6 +162,18 @@ class Settings:
             return _checked(setting, self._written[name], f"{self._path}, {name}")
         return setting.default
 
+    def trusted(self, name: str) -> bool:
+        """Whether the value is the user's own word.
+
+        Flags, variables and the file in the user's own configuration folder are; a
+        cormorant.toml in the current folder may have come with a stranger's repository.
+        """
+        if getattr(self._given, name, None) is not None:
+            return True
+        if self._environ.get(SETTINGS[name].variable):
+            return True
+        return self._path is not None and self._path != _LOCAL_FILE
+
 
 def config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Where settings are looked for; the first file there is counts, alone."""
@@ -167,7 +181,7 @@ def config_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     if named:
         return (Path(named),)
     home = environ.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
-    return Path("cormorant.toml"), Path(home) / "cormorant" / "cormorant.toml"
+    return _LOCAL_FILE, Path(home) / "cormorant" / "cormorant.toml"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def blocks(language):
                 yield pytest.param(match[2], path, line, id=name)
 
 
-@pytest.mark.parametrize(("code", "path", "line"), blocks("python"))
+@pytest.mark.parametrize(("code", "path", "line"), list(blocks("python")))
 def test_python_blocks_run(code, path, line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     source = "\n" * line + code  # so that a traceback names the page's own line
@@ -46,7 +46,7 @@ def test_python_blocks_run(code, path, line, tmp_path, monkeypatch, capsys):
     gc.collect()  # what a block leaves open complains inside this test, not in a later one
 
 
-@pytest.mark.parametrize(("code", "path", "line"), blocks("pycon"))
+@pytest.mark.parametrize(("code", "path", "line"), list(blocks("pycon")))
 def test_interactive_blocks_show_what_happens(code, path, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     parsed = doctest.DocTestParser().get_doctest(code, {}, path.name, str(path), line)
@@ -63,7 +63,7 @@ def modules():
             yield info.name
 
 
-@pytest.mark.parametrize("name", modules())
+@pytest.mark.parametrize("name", list(modules()))
 def test_docstring_examples_show_what_happens(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
