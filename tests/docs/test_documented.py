@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,14 @@ def test_the_defaults_page_documents_nothing_that_is_gone():
         if line.startswith("| `") and line.split("|")[1].strip().strip("`").isupper()
     }
     assert names <= set(defaults.__all__)
+
+
+PAGES = sorted(path for path in ROOT.glob("**/*.md") if ".venv" not in path.parts)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -165,7 +165,7 @@ def test_standard_input(tmp_path):
         done = subprocess.run(
             command, input="鸬鹚潜水".encode(), capture_output=True, check=True, cwd=tmp_path
         )
-    assert done.stdout.startswith("0 added, 1 updated".encode())
+    assert done.stdout.startswith(b"0 added, 1 updated")
 
 
 def test_an_unknown_encoding_is_refused(run, tmp_path):
@@ -336,17 +336,15 @@ def test_backup(run, run_json, kb):
 
 
 def test_another_writer_exits_3_with_its_pid(run, kb):
+    script = """
+import cormorant, sys
+store = cormorant.open("kb")
+with store._core.storage.write():
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
     holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import cormorant, sys\n"
-            "store = cormorant.open('kb')\n"
-            "with store._core.storage.write():\n"
-            "    print('held', flush=True); sys.stdin.readline()\n",
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
         assert holder.stdout.readline() == b"held\n"
@@ -363,7 +361,9 @@ def test_another_writer_exits_3_with_its_pid(run, kb):
 
 def test_a_reader_that_stops_reading_is_no_error(kb, tmp_path):
     command = f"{sys.executable} -m cormorant.cli search kb 'fish 捕鱼' --mode text | true"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
