@@ -92,6 +92,13 @@ class Core:
         not be isolated from it (a store in memory), so it must not have side effects.
         """
         self._check_scope(scope)
+        return self._read(scope, work)
+
+    def read_all(self, work: Callable[[Snapshot], T]) -> T:
+        """The same for maintenance, which sees every record whatever scope is required."""
+        return self._read(Scope(), work)
+
+    def _read(self, scope: Scope, work: Callable[[Snapshot], T]) -> T:
         while True:
             try:
                 with self.pinned(scope) as snapshot:
@@ -169,6 +176,17 @@ class Core:
             snapshot = Snapshot(state, writer, self._read_config(writer), self.analyzer, scope)
             return work(writer, snapshot)
 
+    def write_all(self, work: Callable[[Writer], T]) -> T:
+        """Run maintenance as the only writer; it may replace what memory holds."""
+        self.check_writable(None)
+        with self.storage.write() as writer:
+            return work(writer)
+
+    def forget(self) -> None:
+        """Drop what memory holds; the next read loads it from the store."""
+        with self._state_lock:
+            self._state = None
+
     def commit(
         self,
         writer: Writer,
@@ -196,18 +214,23 @@ class Core:
             self._config = config
         self._checkpoint_if_due(writer)
 
+    def checkpoint(self, writer: Writer) -> None:
+        """Fold the log into derived files."""
+        state = self._advance(writer)
+        if state is not None and writer.head.checkpoint_lsn < state.lsn:
+            writer.save_checkpoint(state.to_arrays(), state.lsn)
+
     def _checkpoint_if_due(self, writer: Writer) -> None:
-        """Fold the log into derived files once replaying it would cost a reader too much."""
+        """Do so once replaying the log would cost a reader that opens the store too much."""
         head = writer.head
-        state = self._state
-        if state is None or self.storage.in_memory:
+        if self.storage.in_memory:
             return
         behind = head.lsn - head.checkpoint_lsn
         rows = head.n - head.checkpoint_n
         if behind >= defaults.CHECKPOINT_MAX_DELTAS or rows >= max(
             defaults.CHECKPOINT_MIN_ROWS, head.n // 8
         ):
-            writer.save_checkpoint(state.to_arrays(), state.lsn)
+            self.checkpoint(writer)
 
     # The embedder
 
@@ -261,10 +284,11 @@ class Core:
 
     # Guards
 
-    def check_writable(self, scope: Scope) -> None:
-        """Refuse early, before any work is done for a write."""
+    def check_writable(self, scope: Scope | None) -> None:
+        """Refuse early, before any work is done for a write; None: maintenance, not scoped."""
         self._check_open()
-        self._check_scope(scope)
+        if scope is not None:
+            self._check_scope(scope)
         if self.storage.read_only:
             raise StoreError("The store was opened read-only; open it without read_only to write.")
 

@@ -7,7 +7,7 @@ same :meth:`State.apply`, from the same log rows, so they cannot disagree.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,34 @@ class State:
             "columns": self.columns.to_arrays(),
             "text": self.text.to_arrays(),
         }
+
+    @classmethod
+    def bare(
+        cls, generation: int, lsn: int, rows: NDArray[np.int64], has_vector: NDArray[np.bool_]
+    ) -> State:
+        """Slots alone, all dead, before :meth:`filled` gives them their contents."""
+        return replace(
+            cls.empty(generation, lsn),
+            rows=Growing(rows),
+            alive=Growing(np.zeros(len(rows), np.bool_)),
+            has_vector=Growing(has_vector),
+            dead=len(rows),
+        )
+
+    def filled(
+        self,
+        alive: NDArray[np.bool_],
+        terms: list[list[str]],
+        metadatas: list[dict[str, Any]],
+    ) -> State:
+        """These slots with indexes made from scratch; what is not alive must come empty."""
+        return replace(
+            self,
+            alive=Growing(alive),
+            dead=int(len(alive) - np.count_nonzero(alive)),
+            columns=Columns.empty().append(Columns.encode(metadatas)),
+            text=TextIndex.empty().append(TextIndex.encode(terms)),
+        )
 
     @property
     def n(self) -> int:

@@ -1,0 +1,233 @@
+"""How is a store kept sound and small?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cormorant.errors import CorruptionError
+from cormorant.storage import Problem, StaleGeneration
+from cormorant.store.scope import Scope
+from cormorant.store.state import State
+
+if TYPE_CHECKING:
+    from cormorant.index.metadata import FieldInfo
+    from cormorant.storage import Reader, Writer
+    from cormorant.store.core import Core
+    from cormorant.store.snapshot import Snapshot
+
+__all__ = [
+    "CheckReport",
+    "CompactReport",
+    "Stats",
+    "backup",
+    "check",
+    "compact",
+    "optimize",
+    "stats",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """How much is in a store.
+
+    Attributes:
+        records: That can be found.
+        with_vector: Records that have a vector.
+        dead: Deleted or replaced, whose space ``compact`` gives back.
+        dim, metric: Of the vectors.
+        analyzer: The analyzer's spec.
+        embedder: Its specification, if one is remembered.
+        require_scope: Fields every call must be scoped by.
+        generation, lsn: Which vector file, and how many changes were ever made.
+        unfolded: Changes a reader replays when it opens; ``optimize`` folds them.
+        size_bytes: Of all files; in memory, of the vectors.
+        fields: The metadata fields and what they hold.
+    """
+
+    records: int
+    with_vector: int
+    dead: int
+    dim: int | None
+    metric: str
+    analyzer: Mapping[str, Any]
+    embedder: str | None
+    require_scope: tuple[str, ...]
+    generation: int
+    lsn: int
+    unfolded: int
+    size_bytes: int
+    fields: Mapping[str, FieldInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What ``check`` found.
+
+    Attributes:
+        problems: Damage that is still there.
+        repaired: Damage that was mended by this call.
+        records: How many records were looked at.
+    """
+
+    problems: tuple[Problem, ...]
+    repaired: tuple[Problem, ...]
+    records: int
+
+    @property
+    def ok(self) -> bool:
+        """True if nothing is damaged (any more)."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class CompactReport:
+    """What ``compact`` gave back.
+
+    Attributes:
+        removed: Dead records whose bytes went.
+        before_bytes, after_bytes: Size of all files.
+        pending_readers: True while another process's open snapshot keeps old bytes alive;
+            compact again once it is done.
+        left: Old files that could not be removed.
+    """
+
+    removed: int
+    before_bytes: int
+    after_bytes: int
+    pending_readers: bool
+    left: tuple[str, ...]
+
+
+def stats(core: Core) -> Stats:
+    """How much is in the store, and where its bytes are?"""
+
+    def work(snapshot: Snapshot) -> Stats:
+        state, head, config = snapshot.state, snapshot.reader.head, snapshot.config
+        return Stats(
+            records=state.live,
+            with_vector=int(np.count_nonzero(state.has_vector.view & state.alive.view)),
+            dead=state.dead,
+            dim=config.dim,
+            metric=config.metric,
+            analyzer=dict(config.analyzer or {}),
+            embedder=config.embedder,
+            require_scope=config.require_scope,
+            generation=head.generation,
+            lsn=head.lsn,
+            unfolded=head.lsn - head.checkpoint_lsn,
+            size_bytes=core.storage.size_bytes(),
+            fields=state.columns.fields(),
+        )
+
+    return core.read_all(work)
+
+
+def check(core: Core, *, repair: bool) -> CheckReport:
+    """Look for damage; with ``repair`` rebuild what is derived."""
+    problems = core.storage.verify()
+    derived = _derived_problems(core)
+    found = [*problems, *(p for p in derived if p.what not in {q.what for q in problems})]
+    mended: list[Problem] = []
+    if repair and any(p.repairable for p in found):
+        core.write_all(lambda writer: _rebuild(core, writer))
+        left = [*core.storage.verify(), *_derived_problems(core)]
+        mended = [p for p in found if p not in left]
+        found = left
+    with core.storage.read() as reader:
+        records = len(reader.live_rows())
+    return CheckReport(problems=tuple(found), repaired=tuple(mended), records=records)
+
+
+def _derived_problems(core: Core) -> list[Problem]:
+    """Do the indexes hold exactly the records that SQLite holds?"""
+    where = str(core.storage.path or ":memory:")
+
+    def work(snapshot: Snapshot) -> list[Problem]:
+        state = snapshot.state
+        indexed = state.rows.view[state.alive.view]
+        truth = snapshot.reader.live_rows()
+        if np.array_equal(indexed, truth):
+            return []
+        return [
+            Problem(
+                what=f"The indexes hold {len(indexed)} records, the store {len(truth)}.",
+                path=where,
+                repairable=True,
+            )
+        ]
+
+    try:
+        return core.read_all(work)
+    except CorruptionError as error:
+        return [Problem(what=str(error), path=error.path or where, repairable=True)]
+
+
+def _rebuild(core: Core, writer: Writer) -> None:
+    state = rebuilt(core, writer)
+    core.forget()
+    writer.save_checkpoint(state.to_arrays(), state.lsn)
+
+
+def rebuilt(core: Core, reader: Reader) -> State:
+    """The state, from the records alone: what every index is derived from."""
+    head, slots = reader.head, reader.slot_map()
+    state = State.bare(head.generation, head.lsn, slots.rows, slots.has_vector)
+    texts: list[list[str]] = [[]] * len(slots.rows)
+    metadatas: list[dict[str, Any]] = [{}] * len(slots.rows)
+    alive = np.zeros(len(slots.rows), np.bool_)
+    for batch in reader.scan():
+        rows = np.fromiter((r.row for r in batch), dtype=np.int64, count=len(batch))
+        for slot, record in zip(state.slots_of(rows).tolist(), batch, strict=True):
+            if slot < 0:
+                raise CorruptionError(
+                    f"Record {record.id!r} has no slot in the vector file; restore a backup.",
+                    str(core.storage.path),
+                )
+            texts[slot] = core.analyzer.terms(record.text)
+            metadatas[slot] = record.metadata
+            alive[slot] = True
+    return state.filled(alive, texts, metadatas)
+
+
+def compact(core: Core) -> CompactReport:
+    """Copy what is alive into a new generation, switch to it, and let the old bytes go."""
+    while True:
+        with core.pinned(Scope()) as snapshot:
+            state = snapshot.state
+            keep = np.flatnonzero(state.alive.view)
+            new = core.storage.new_generation(snapshot.reader, keep)
+        with new:
+            new.seal(state.take(keep, new.generation).to_arrays())
+            try:
+                reclaimed = core.write_all(lambda writer: _switch(core, writer, new))
+            except StaleGeneration:
+                continue
+        return CompactReport(
+            removed=state.dead,
+            before_bytes=reclaimed.before_bytes,
+            after_bytes=reclaimed.after_bytes,
+            pending_readers=reclaimed.pending_readers,
+            left=reclaimed.left,
+        )
+
+
+def _switch(core: Core, writer: Writer, new: Any) -> Any:
+    writer.switch_generation(new)
+    core.forget()
+    return writer.reclaim()
+
+
+def optimize(core: Core) -> None:
+    """Fold the log into derived files."""
+    core.write_all(lambda writer: core.checkpoint(writer))
+
+
+def backup(core: Core, path: Path) -> None:
+    """Copy one consistent snapshot to a new folder."""
+    core.storage.backup(path)
