@@ -5,9 +5,10 @@ from __future__ import annotations
 from cormorant.storage.arrays import map_arrays, verify_arrays, write_arrays
 from cormorant.storage.codec import MAX_DEPTH, decode_metadata, encode_metadata
 from cormorant.storage.generation import NewGeneration
+from cormorant.storage.ground import MEMORY
 from cormorant.storage.reader import Reader
 from cormorant.storage.sql import FORMAT
-from cormorant.storage.storage import MEMORY, Storage
+from cormorant.storage.storage import Storage
 from cormorant.storage.types import (
     Arrays,
     Delta,

@@ -108,7 +108,7 @@ def verify_arrays(path: str | Path) -> list[str]:
         for group, name, array, crc in _entries(path):
             if array is None:
                 continue
-            got = zlib.crc32(array.reshape(-1).view(np.uint8)) if array.size else 0
+            got = zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
             if got != crc:
                 found.append(f"array {group}/{name}: crc32 is {got:#010x}, recorded {crc:#010x}")
     except FileNotFoundError:
@@ -139,7 +139,7 @@ def _plan(
                 )
             shape = list(plain.shape)
             plain = np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("<"))
-            data = memoryview(plain.reshape(-1).view(np.uint8)) if plain.nbytes else memoryview(b"")
+            data = plain.reshape(-1).view(np.uint8).data if plain.nbytes else memoryview(b"")
             members[name] = {
                 "dtype": plain.dtype.str.replace("=", "<"),
                 "shape": shape,

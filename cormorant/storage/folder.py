@@ -258,7 +258,7 @@ class FolderClaim:
             os.close(self._fd)  # a writer removed it before it was locked
 
     def put(self, lo: int, vectors: NDArray[np.float32]) -> None:
-        data = memoryview(vectors).cast("B")
+        data = vectors.data.cast("B")
         files.pwrite_all(self._open, data, lo * vectors.shape[1] * _ITEM, self.path)
 
     def copy_run(self, source: Head, lo: int, hi: int, to: int) -> int:

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.storage.ranges import Base
-from cormorant.storage.types import Arrays, Head, SlotMap
+from cormorant.storage.types import Arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Self
 
-    from typing_extensions import Self
-
-    from cormorant.storage.vault import Claim, Vault
+    from cormorant.storage.ground import Ground
+    from cormorant.storage.reader import Reader
+    from cormorant.storage.vault import Claim
 
 __all__ = ["NewGeneration"]
 
@@ -43,28 +43,25 @@ class NewGeneration:
 
     def __init__(
         self,
-        vault: Vault,
-        origin: Head,
-        slots: SlotMap,
-        vectors: NDArray[np.float32] | None,
+        ground: Ground,
+        reader: Reader,
         keep: NDArray[np.int64],
-        *,
-        on_close: Callable[[NewGeneration], None],
     ) -> None:
-        self.origin = origin
+        slots = reader.slot_map()
+        self.origin = reader.head
         self.n = len(keep)
         self.rows = slots.rows[keep]
         self.sealed = False
         self._has_vector = slots.has_vector[keep]
         self._ends: list[int] = []
         self._crcs: list[int] = []
-        self._vault = vault
+        self._ground = ground
         self._switched = False
-        self._on_close = on_close
         self._closed = False
-        self.claim: Claim = vault.claim(origin)
+        self.claim: Claim = ground.vault.claim(self.origin)
+        ground.hold(self)
         try:
-            self._copy(vectors, keep)
+            self._copy(reader.vectors(), keep)
         except BaseException:
             self.close()
             raise
@@ -80,7 +77,7 @@ class NewGeneration:
         return f"g{self.generation}"
 
     def seal(self, arrays: Mapping[str, Arrays]) -> None:
-        """Add the derived arrays of the kept slots as of ``origin.lsn``; all is durable on return."""
+        """Add the derived arrays of the kept slots as of ``origin.lsn``, durably."""
         self.claim.seal(
             Base(
                 self.rows,
@@ -89,7 +86,7 @@ class NewGeneration:
                 np.array(self._crcs, np.uint32),
             )
         )
-        self._vault.save_checkpoint(self.checkpoint_name, arrays)
+        self._ground.vault.save_checkpoint(self.checkpoint_name, arrays)
         self.sealed = True
 
     def switched(self) -> None:
@@ -102,10 +99,10 @@ class NewGeneration:
         if self._closed:
             return
         self._closed = True
-        self._on_close(self)
+        self._ground.let_go(self)
         if not self._switched:
             # The checkpoint first: while the vector file is locked no sweep looks at it.
-            self._vault.drop_checkpoint(self.checkpoint_name)
+            self._ground.vault.drop_checkpoint(self.checkpoint_name)
         self.claim.drop()
 
     def __enter__(self) -> Self:
@@ -127,4 +124,4 @@ class NewGeneration:
             part = np.ascontiguousarray(vectors[keep[lo : lo + step]], dtype="<f4")
             self.claim.put(lo, part)
             self._ends.append(lo + len(part))
-            self._crcs.append(zlib.crc32(memoryview(part).cast("B")))
+            self._crcs.append(zlib.crc32(part.data.cast("B")))

@@ -133,7 +133,7 @@ class MemoryClaim:
     def copy_run(self, source: Head, lo: int, hi: int, to: int) -> int:
         run = self._memory.arrays[source.generation][lo:hi]
         self.put(to, run)
-        return zlib.crc32(memoryview(run).cast("B"))
+        return zlib.crc32(run.data.cast("B"))
 
     def seal(self, base: Base) -> None:
         self._memory.bases[self.generation] = base

@@ -18,7 +18,7 @@ from cormorant.errors import CorruptionError
 from cormorant.storage.types import SlotMap
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from cormorant.storage.types import Head
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -15,24 +14,20 @@ from numpy.typing import NDArray
 from cormorant.errors import CorruptionError, StoreClosed
 from cormorant.storage import sql
 from cormorant.storage.codec import decode_metadata
-from cormorant.storage.ranges import Range, slot_map, unpack_flags
+from cormorant.storage.head import log_crc, record_crc
+from cormorant.storage.ranges import Base, Range, slot_map, unpack_flags
 from cormorant.storage.types import Arrays, Delta, Head, SlotMap, StoredRecord
 
 if TYPE_CHECKING:
     import sqlite3
-    from pathlib import Path
 
-    from typing_extensions import Self
+    from typing import Self
 
     from cormorant.storage.vault import Pin
-    from cormorant.storage.storage import Storage
+    from cormorant.storage.ground import Ground
 
-__all__ = ["Reader", "log_crc", "read_head", "record_crc"]
+__all__ = ["Reader"]
 
-_HEAD: Final = (
-    "SELECT lsn, generation, n, next_row, dim, base_n, checkpoint_lsn, checkpoint_n, checkpoint, "
-    "config_lsn, files FROM head"
-)
 _RECORD: Final = 'SELECT "row", id, text, metadata, crc FROM records WHERE "row" '
 _CHUNK: Final = 400  # parameters of one statement; SQLite may be built with a limit of 999
 
@@ -48,8 +43,8 @@ class Reader:
 
     isolated = True
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
         self._connection: sqlite3.Connection | None = None
         self._head: Head | None = None
         self._pin: Pin | None = None
@@ -57,7 +52,7 @@ class Reader:
 
     def __enter__(self) -> Self:
         self._owner = threading.get_ident()
-        self._connection, self._head, self._pin = self._storage._begin_read()
+        self._connection, self._head, self._pin = self._ground.begin_read()
         return self
 
     def __exit__(
@@ -68,7 +63,7 @@ class Reader:
     ) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._storage._end_read(connection, self._owner)
+            self._ground.end_read(connection, self._owner)
 
     @property
     def head(self) -> Head:
@@ -79,8 +74,11 @@ class Reader:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The configuration: JSON values by name, ``dim`` included. The same object until it changes."""
-        return self._storage._config(self.head, self._read_config)
+        """The configuration: JSON values by name, ``dim`` included.
+
+        The same object until something changes in it.
+        """
+        return self._ground.settings(self.head, self._read_config)
 
     def deltas(self, after_lsn: int) -> list[Delta] | None:
         """The changes after ``after_lsn``, in order.
@@ -132,9 +130,11 @@ class Reader:
 
     def slot_map(self) -> SlotMap:
         """Which row each slot holds and which slots have a vector, from the truth alone."""
-        head = self.head
-        base = self._pinned.base(head.base_n)
-        return slot_map(head, base, self.ranges(), self._where)
+        return slot_map(self.head, self.base(), self.ranges(), self._where)
+
+    def base(self) -> Base:
+        """What compaction carried over into this generation."""
+        return self._pinned.base(self.head.base_n)
 
     def ranges(self) -> list[Range]:
         """The committed runs of slots after the base, in slot order."""
@@ -172,21 +172,31 @@ class Reader:
 
     def scan(self, after_row: int = -1, batch: int = 1000) -> Iterator[list[StoredRecord]]:
         """All records after ``after_row``, ascending, in lists of at most ``batch``."""
-        end = self.head.next_row
-        while True:
-            found = self._rows(
-                f'{_RECORD} > ? AND "row" < ? ORDER BY "row" LIMIT ?', (after_row, end, batch)
-            )
-            if not found:
-                return
+        while found := self._after(after_row, batch):
             yield [self._record(row) for row in found]
             after_row = found[-1][0]
+
+    def raw_records(self, batch: int = 1000) -> Iterator[tuple[Any, ...]]:
+        """Row, id, text, metadata and checksum of all records, as they lie there."""
+        after_row = -1
+        while found := self._after(after_row, batch):
+            yield from found
+            after_row = found[-1][0]
+
+    def quick_check(self) -> list[str]:
+        """What SQLite finds wrong with its own file."""
+        says = [text for (text,) in self._rows("PRAGMA quick_check")]
+        return [] if says == ["ok"] else says
+
+    def copy_into(self, target: sqlite3.Connection) -> None:
+        """Copy this snapshot's SQLite pages into another database."""
+        self._open.backup(target)
 
     # Inside
 
     @property
     def _where(self) -> str:
-        return str(self._storage.sqlite_path or ":memory:")
+        return self._ground.where
 
     @property
     def _open(self) -> sqlite3.Connection:
@@ -201,7 +211,13 @@ class Reader:
         return self._pin
 
     def _rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        return sql.rows(self._open, self._storage.sqlite_path, statement, parameters)
+        return sql.rows(self._open, self._ground.sqlite_path, statement, parameters)
+
+    def _after(self, row: int, batch: int) -> list[Any]:
+        return self._rows(
+            f'{_RECORD} > ? AND "row" < ? ORDER BY "row" LIMIT ?',
+            (row, self.head.next_row, batch),
+        )
 
     def _read_config(self) -> dict[str, Any]:
         found = {}
@@ -243,38 +259,6 @@ class Reader:
             postings=postings,
             columns=columns,
         )
-
-
-def read_head(connection: sqlite3.Connection, path: Path | None, known: Head | None) -> Head:
-    """The head row, checked; ``known`` itself if nothing changed."""
-    found = sql.rows(connection, path, _HEAD)
-    if known is not None and found[0] == known:
-        return known
-    where = str(path or ":memory:")
-    if len(found) != 1:
-        raise CorruptionError(f"{where} is damaged: it has {len(found)} heads.", where)
-    head = Head(*found[0])
-    whole = [v for v in head if v is not head.dim and v is not head.checkpoint_name]
-    if (
-        any(type(v) is not int or v < 0 for v in whole)
-        or not (head.dim is None or (type(head.dim) is int and head.dim > 0))
-        or head.base_n > head.n
-        or head.checkpoint_lsn > head.lsn
-        or head.generation < 1
-    ):
-        raise CorruptionError(f"{where} is damaged: its head is {tuple(head)}.", where)
-    return head
-
-
-def record_crc(id: str, text: str, metadata: str) -> int:
-    """crc32 of a record's parts, a zero byte between them (UTF-8 ids and metadata hold none)."""
-    return zlib.crc32(f"{id}\0{metadata}\0{text}".encode())
-
-
-def log_crc(dead: bytes, has_vector: bytes | None, postings: bytes, columns: bytes) -> int:
-    """crc32 of a change's blobs."""
-    crc = zlib.crc32(has_vector or b"", zlib.crc32(dead))
-    return zlib.crc32(columns, zlib.crc32(postings, crc))
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

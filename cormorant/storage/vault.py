@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from cormorant.storage.ranges import Base
 from cormorant.storage.types import Arrays, Head
 
-__all__ = ["Claim", "Pin", "Vault"]
+__all__ = ["Claim", "Connections", "Pin", "Vault"]
 
 
 class Pin(Protocol):
@@ -34,6 +36,34 @@ class Pin(Protocol):
 
     def checkpoint(self) -> dict[str, Arrays]:
         """The checkpoint's arrays; {} if there is none."""
+
+
+class Connections(Protocol):
+    """SQLite connections of one store."""
+
+    def acquire(self) -> sqlite3.Connection:
+        """For one read."""
+
+    def release(self, connection: sqlite3.Connection, owner: int) -> None:
+        """A read ended that thread ``owner`` began."""
+
+    def begin(self, connection: sqlite3.Connection) -> None:
+        """Begin a snapshot."""
+
+    def end(self, connection: sqlite3.Connection) -> None:
+        """End a snapshot."""
+
+    def acquire_writer(self) -> sqlite3.Connection:
+        """For a write call; the caller holds the store's lock."""
+
+    def release_writer(self, connection: sqlite3.Connection) -> None:
+        """A write call ended."""
+
+    def alone(self, timeout_s: float) -> AbstractContextManager[None]:
+        """Around a commit: without readers, where they could not be isolated from it."""
+
+    def close(self) -> None:
+        """Close what is idle now and the rest as it comes back. Idempotent."""
 
 
 class Claim(Protocol):

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant.errors import ConfigError, DimensionError, RecordError, StoreError
-from cormorant.storage import sql
+from cormorant.errors import ConfigError, CorruptionError, DimensionError, RecordError, StoreError
 from cormorant.storage.ranges import Range, pack_flags
-from cormorant.storage.reader import Reader, log_crc, read_head, record_crc
+from cormorant.storage.head import log_crc, read_head, record_crc, write_head
+from cormorant.storage.reader import Reader
 from cormorant.storage.types import (
     Arrays,
     Delta,
@@ -31,7 +31,7 @@ from cormorant.storage.types import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from cormorant.storage.generation import NewGeneration
 
@@ -47,7 +47,7 @@ class Writer(Reader):
     """
 
     def __enter__(self) -> Self:
-        self._connection, self._head, self._pin = self._storage._begin_write()
+        self._connection, self._head, self._pin = self._ground.begin_write()
         return self
 
     def __exit__(
@@ -58,7 +58,7 @@ class Writer(Reader):
     ) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._storage._end_write(connection)
+            self._ground.end_write(connection)
 
     def commit(
         self,
@@ -79,7 +79,8 @@ class Writer(Reader):
                 if no record has one.
             has_vector: bool, shape (len(records),); None means all, if there are vectors.
             dead_rows: Rows of records that are deleted or replaced.
-            postings, columns: The indexes' encoding of ``records``.
+            postings: The text index's encoding of ``records``.
+            columns: The metadata index's encoding of ``records``.
             config: Settings to add or change, JSON values by name.
 
         Returns:
@@ -94,8 +95,9 @@ class Writer(Reader):
         head = self.head
         rows = np.asarray(dead_rows, dtype="<i8")
         batch = _Batch(head, records, vectors, has_vector, config)
-        with self._storage._poisoning("store records"):
-            self._storage._vault.append(head, batch.dim, batch.count, batch.data)
+        if batch.count or batch.dim != head.dim:
+            with self._ground.poisoning("store records"):
+                self._ground.vault.append(head, batch.dim, batch.count, batch.data)
         delta = Delta(
             lsn=head.lsn + 1,
             generation=head.generation,
@@ -115,7 +117,7 @@ class Writer(Reader):
             config_lsn=delta.lsn if batch.config else head.config_lsn,
         )
         with self._transaction(changed) as connection:
-            connection.executemany('DELETE FROM records WHERE "row" = ?', zip(rows.tolist()))
+            _delete(connection, rows.tolist())
             self._insert(connection, batch)
             dead = rows.tobytes()
             log = (delta.lsn, delta.lo, delta.hi, delta.first_row, dead, batch.vectors)
@@ -139,15 +141,15 @@ class Writer(Reader):
         if not head.checkpoint_lsn <= lsn <= head.lsn:
             return False
         name = f"{lsn}-{head.files + 1}"
-        with self._storage._poisoning("save a checkpoint"):
-            self._storage._vault.save_checkpoint(name, arrays)
+        with self._ground.poisoning("save a checkpoint"):
+            self._ground.vault.save_checkpoint(name, arrays)
         changed = head._replace(
             checkpoint_lsn=lsn,
             checkpoint_n=self._n_at(lsn),
             checkpoint_name=name,
             files=head.files + 1,
         )
-        trim = min([lsn, *self._storage._held_lsns()])
+        trim = min([lsn, *self._ground.held_lsns()])
         with self._transaction(changed) as connection:
             connection.execute("DELETE FROM log WHERE lsn <= ?", (trim,))
         self._renew()
@@ -174,7 +176,7 @@ class Writer(Reader):
         if not new.sealed:
             raise StoreError("A new generation must be sealed before the store switches to it.")
         shift = origin.n - new.n
-        with self._storage._poisoning("switch the generation"):
+        with self._ground.poisoning("switch the generation"):
             ranges = list(self._moved(new, shift))
             new.claim.sync(head.n - shift, head.dim)
         jump = head.lsn - origin.lsn + 1
@@ -201,7 +203,7 @@ class Writer(Reader):
 
     def reclaim(self) -> Reclaimed:
         """Make deleted bytes go: rewrite SQLite's file, cut its log, remove old generations."""
-        return self._storage._reclaim(self._open, self.head)
+        return self._ground.reclaim(self._open, self.head)
 
     # Inside
 
@@ -209,25 +211,20 @@ class Writer(Reader):
     def _transaction(self, changed: Head) -> Iterator[sqlite3.Connection]:
         """One transaction that ends with ``changed`` as the head."""
         connection, before = self._open, self.head
-        with self._storage._committing(connection):
-            if read_head(connection, self._storage.sqlite_path, before) != before:
+        with self._ground.committing(connection):
+            if read_head(connection, self._ground.sqlite_path, before) != before:
                 raise StoreError(
                     f"{self._where} was changed by a writer without the lock. Nothing of this "
                     "call was stored. Was the file `lock` removed while it was in use?"
                 )
             yield connection
-            connection.execute(
-                "UPDATE head SET lsn = ?, generation = ?, n = ?, next_row = ?, dim = ?, "
-                "base_n = ?, checkpoint_lsn = ?, checkpoint_n = ?, checkpoint = ?, "
-                "config_lsn = ?, files = ?",
-                changed,
-            )
+            write_head(connection, changed)
         self._head = changed
 
     def _renew(self) -> None:
         """After what the head names changed: hold the new, remove the old."""
-        self._pin = self._storage._pinned_for(self.head)
-        self._storage._vault.remove_unnamed(self.head)
+        self._pin = self._ground.pinned_for(self.head)
+        self._ground.vault.remove_unnamed(self.head)
 
     def _insert(self, connection: sqlite3.Connection, batch: _Batch) -> None:
         if not batch.count:
@@ -267,7 +264,11 @@ class Writer(Reader):
             if part.crc is not None:
                 crc = new.claim.copy_run(self.head, part.lo, part.hi, lo)
                 if part is run and crc != run.crc:
-                    raise self._storage._vector_damage(run)
+                    raise CorruptionError(
+                        f"{self._ground.path} is damaged: the vectors of slots {run.lo} to "
+                        f"{run.hi} do not match their checksum. Restore the store from a backup.",
+                        str(self._ground.path),
+                    )
             yield part._replace(lo=lo, hi=hi, crc=crc)
 
     def _n_at(self, lsn: int) -> int:
@@ -321,7 +322,7 @@ class _Batch:
         self.dim = wanted[1]
         if not self.flags.all():
             vectors = np.where(self.flags[:, None], vectors, np.float32(0))
-        return memoryview(np.ascontiguousarray(vectors, dtype="<f4")).cast("B")
+        return np.ascontiguousarray(vectors, dtype="<f4").data.cast("B")
 
 
 def encode_config(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -337,6 +338,22 @@ def encode_config(settings: Mapping[str, Any]) -> dict[str, str]:
         }
     except (TypeError, ValueError) as exc:
         raise ConfigError(f"Settings must be JSON values: {exc}.") from exc
+
+
+def _delete(connection: sqlite3.Connection, rows: list[int]) -> None:
+    """Take records out.
+
+    Raises:
+        RecordError: If one of the rows is not stored, or named twice.
+    """
+    if not rows:
+        return
+    done = connection.executemany('DELETE FROM records WHERE "row" = ?', [(row,) for row in rows])
+    if done.rowcount != len(rows):
+        raise RecordError(
+            f"dead_rows names {len(rows)} rows, of which {done.rowcount} are stored; nothing was "
+            "changed. Name each row that rows_of gave once."
+        )
 
 
 def _encoded(

@@ -1,0 +1,292 @@
+"""What do snapshots and writes stand on? Connections, locks, pins, and what a failure does to them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from cormorant import defaults
+from cormorant.errors import StoreClosed, StoreError
+from cormorant.storage import lock, opening, process, sql
+from cormorant.storage.folder import Folder
+from cormorant.storage.head import read_head
+from cormorant.storage.memory import Memory, SharedConnection
+from cormorant.storage.pool import Pool
+from cormorant.storage.types import Head, Reclaimed
+
+if TYPE_CHECKING:
+    from cormorant.storage.generation import NewGeneration
+    from cormorant.storage.vault import Connections, Pin, Vault
+
+__all__ = ["MEMORY", "Ground"]
+
+MEMORY: Final = ":memory:"
+_CUT_WAIT_MS: Final = 200  # for readers to end, before `pending_readers` is reported
+_LOG: Final = f"{opening.DATABASE}-wal"
+_LOG_BYTES: Final = 16 * 1024 * 1024  # SQLite's log is moved into its file beyond this
+
+
+class Ground:
+    """One open store's machinery; thread-safe.
+
+    Attributes:
+        path: The folder; None in memory.
+        sqlite_path: SQLite's file; None in memory.
+        where: A name for messages.
+        read_only: Whether writes are refused.
+        vault: Where vectors and derived arrays lie.
+        connections: SQLite connections for reads and writes.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        opened: opening.Opened,
+        config: Mapping[str, Any] | None,
+        lock_timeout_s: float,
+    ) -> None:
+        self.path = folder
+        self.sqlite_path = None if folder is None else folder / opening.DATABASE
+        self.where = str(self.sqlite_path or MEMORY)
+        self.read_only = opened.read_only
+        self.lock_timeout_s = lock_timeout_s
+        self._pid = os.getpid()
+        self._closed = False
+        self._poison: str | None = None
+        self._cut_pending = False
+        self._turn = threading.Lock()
+        self._turn_of = 0
+        self._head: Head | None = None
+        self._pin: Pin | None = None
+        self._settings: tuple[tuple[int, int | None], Mapping[str, Any]] | None = None
+        self._building: set[NewGeneration] = set()
+        self._lock: lock.FileLock | None = None
+        self.vault: Vault
+        self.connections: Connections
+        if folder is None:
+            shared = SharedConnection()
+            opening.first_settings(shared.acquire_writer(), config)
+            self.connections, self.vault = shared, Memory()
+        else:
+            self.connections = Pool(folder / opening.DATABASE, immutable=opened.immutable)
+            self.vault = Folder(folder)
+            self._lock = lock.FileLock(folder / opening.LOCK)
+
+    def check_file(self) -> None:
+        connection = self.connections.acquire()
+        try:
+            if self.sqlite_path is not None:
+                sql.check_schema(connection, self.sqlite_path)
+            self._head = read_head(connection, self.sqlite_path, None)
+        finally:
+            self.connections.release(connection, threading.get_ident())
+
+    def close(self) -> None:
+        """Let go of all files, as soon as open snapshots end. Idempotent."""
+        self._closed = True
+        if self._pid == os.getpid():
+            self.connections.close()
+            self._pin = None
+            with self._turn:
+                self.vault.release()
+
+    def begin_read(self) -> tuple[sqlite3.Connection, Head, Pin]:
+        self._check_open()
+        absent: Head | None = None
+        while True:
+            connection = self.connections.acquire()
+            try:
+                self.connections.begin(connection)
+                head = read_head(connection, self.sqlite_path, self._head)
+                pin = self.pinned_for(head)
+            except BaseException:
+                self.connections.release(connection, threading.get_ident())
+                raise
+            same = absent is not None and absent[1:] == head[1:]
+            if not pin.missing or same:
+                self._head = head
+                return connection, head, pin
+            # A compaction may have removed files between the snapshot and their opening.
+            absent = head
+            self.connections.release(connection, threading.get_ident())
+
+    def end_read(self, connection: sqlite3.Connection, owner: int) -> None:
+        self.connections.end(connection)
+        self.connections.release(connection, owner)
+
+    def begin_write(self) -> tuple[sqlite3.Connection, Head, Pin]:
+        self.check_writable()
+        self._take_turn()
+        try:
+            connection = self.connections.acquire_writer()
+            try:
+                with self.poisoning("prepare to write"):
+                    head = read_head(connection, self.sqlite_path, self._head)
+                    self.vault.prepare(head)
+                    pin = self.pinned_for(head)
+            except BaseException:
+                self.connections.release_writer(connection)
+                raise
+        except BaseException:
+            self._end_turn()
+            raise
+        return connection, head, pin
+
+    def end_write(self, connection: sqlite3.Connection) -> None:
+        """Let go of the lock."""
+        try:
+            if self._pid == os.getpid():
+                self._move_log(connection)
+        finally:
+            self.connections.release_writer(connection)
+            self._end_turn()
+
+    def pinned_for(self, head: Head) -> Pin:
+        pin = self._pin
+        if pin is None or not pin.matches(head):
+            pin = self.vault.pin(head)
+            if not pin.missing:
+                self._pin = pin
+        return pin
+
+    def settings(self, head: Head, load: Callable[[], dict[str, Any]]) -> Mapping[str, Any]:
+        key = (head.config_lsn, head.dim)
+        known = self._settings
+        if known is None or known[0] != key:
+            known = key, MappingProxyType({**load(), "dim": head.dim})
+            self._settings = known
+        return known[1]
+
+    def hold(self, new: NewGeneration) -> None:
+        """Keep the log that a compaction needs."""
+        self._building.add(new)
+
+    def let_go(self, new: NewGeneration) -> None:
+        """A compaction ended."""
+        self._building.discard(new)
+
+    def held_lsns(self) -> list[int]:
+        """Log rows after these are needed by compactions under way."""
+        return [new.origin.lsn for new in list(self._building)]
+
+    @contextlib.contextmanager
+    def poisoning(self, doing: str) -> Iterator[None]:
+        """A failure in here makes further writes impossible until the store is opened again."""
+        try:
+            yield
+        except StoreError as exc:
+            self._poison = f"{doing}: {exc}"
+            raise
+        except OSError as exc:
+            self._poison = f"{doing}: {exc}"
+            raise StoreError(
+                f"Could not {doing} in {self.path}: {exc}. Nothing of this call was stored. Open "
+                "the store again."
+            ) from exc
+
+    @contextlib.contextmanager
+    def committing(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """One transaction; a failure rolls it back."""
+        with self.connections.alone(self.lock_timeout_s):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield
+                connection.execute("COMMIT")
+            except BaseException as exc:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                if not isinstance(exc, sqlite3.Error):
+                    raise
+                error = sql.sql_error(exc, self.sqlite_path, "write")
+                self._poison = str(error)
+                raise error from exc
+
+    def reclaim(self, connection: sqlite3.Connection, head: Head) -> Reclaimed:
+        before = self.vault.total_bytes()
+        pending = False
+        with self.poisoning("reclaim space"):
+            try:
+                with self.connections.alone(self.lock_timeout_s):
+                    connection.execute("VACUUM")
+                if self.path is not None:
+                    pending = self._cut_pending = self._cut_log(connection, wait_ms=_CUT_WAIT_MS)
+            except sqlite3.Error as exc:
+                raise sql.sql_error(exc, self.sqlite_path, "reclaim space of") from exc
+            left = self.vault.remove_unnamed(head)
+        return Reclaimed(before, self.vault.total_bytes(), pending, tuple(left))
+
+    # Inside
+
+    def _check_open(self) -> None:
+        process.check_process(self._pid, self.path)
+        if self._closed:
+            raise StoreClosed(f"The store {self.path or MEMORY} is closed. Open it again.")
+
+    def check_writable(self) -> None:
+        self._check_open()
+        if self.read_only:
+            raise StoreError(
+                f"{self.path} is open read-only, so nothing can be written. Open it without "
+                "read_only=True, in a folder that this user may write."
+            )
+        if self._poison is not None:
+            raise StoreError(
+                f"{self.path or MEMORY} takes no more writes since one failed ({self._poison}) "
+                "Open the store again; what was acknowledged is intact."
+            )
+
+    def _take_turn(self) -> None:
+        me = threading.get_ident()
+        if self._turn_of == me:
+            raise StoreError("This thread is writing already; end that `with` block first.")
+        deadline = time.monotonic() + self.lock_timeout_s
+        if not self._turn.acquire(timeout=self.lock_timeout_s):
+            raise lock.locked(self.path or Path(MEMORY), os.getpid(), self.lock_timeout_s)
+        self._turn_of = me
+        try:
+            if self._lock is not None:
+                self._lock.acquire(max(0.0, deadline - time.monotonic()))
+        except BaseException:
+            self._turn_of = 0
+            self._turn.release()
+            raise
+
+    def _end_turn(self) -> None:
+        try:
+            if self._lock is not None and self._pid == os.getpid():
+                self._lock.release()
+        finally:
+            self._turn_of = 0
+            self._turn.release()
+
+    def _move_log(self, connection: sqlite3.Connection) -> None:
+        """Move SQLite's log into its file once it is big; never waits for readers."""
+        if self.sqlite_path is None:
+            return
+        try:
+            if self._cut_pending:
+                self._cut_pending = self._cut_log(connection, wait_ms=0)
+            elif self.sqlite_path.with_name(_LOG).stat().st_size >= _LOG_BYTES:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except FileNotFoundError:
+            return
+        except sqlite3.Error as exc:
+            # What was committed is safe in the log: the call that brought it here succeeded.
+            self._poison = str(sql.sql_error(exc, self.sqlite_path, "move the log of"))
+
+    @staticmethod
+    def _cut_log(connection: sqlite3.Connection, *, wait_ms: int) -> bool:
+        """Move SQLite's log into its file and cut it; True if a reader keeps it in use."""
+        connection.execute(f"PRAGMA busy_timeout = {wait_ms}")
+        try:
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {int(defaults.BUSY_TIMEOUT_S * 1000)}")
+        return bool(busy)
