@@ -1,0 +1,11 @@
+"""How well does a record's text match? BM25 over postings of our own.
+
+:class:`TextIndex` is immutable and exact: document lengths are not rounded, and document
+frequencies and the average length count live records alone. ``docs/text.md`` describes it.
+"""
+
+from __future__ import annotations
+
+from cormorant.index.text.index import TextIndex
+
+__all__ = ["TextIndex"]

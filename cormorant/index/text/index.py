@@ -1,0 +1,294 @@
+"""How well does each record's text match, and which match best?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.defaults import BM25_B, BM25_K1
+from cormorant.errors import UsageError
+from cormorant.index.contract import Arrays, LegResult, Mask
+from cormorant.index.text import layout
+from cormorant.index.text.batch import decode, encode
+from cormorant.index.text.bm25 import Formula
+from cormorant.index.text.growing import Growing
+from cormorant.index.text.lookup import find, join, locate
+from cormorant.index.text.merge import merge, renumber, settle
+from cormorant.index.text.rank import best, spread
+from cormorant.index.text.segment import Postings, Segment
+from cormorant.index.text.tail import TAIL_POSTINGS, Tail
+from cormorant.model import TermMatch
+
+__all__ = ["TextIndex"]
+
+
+class TextIndex:
+    """BM25 over the terms of records 0 … n-1. Immutable; changes make a new one.
+
+    ``alive`` says which records count (None: all): the dead are in no frequency, in no
+    average and in no result, so removing them for good changes no score.
+
+    Example:
+        >>> index = TextIndex.empty().append(TextIndex.encode([["blue", "fish"], ["red", "fish"]]))
+        >>> result = index.search(["red", "fish"], k=2)
+        >>> result.slots.tolist()
+        [1, 0]
+        >>> bool((index.score(["red", "fish"], result.slots) == result.scores).all())
+        True
+    """
+
+    __slots__ = ("_lengths", "_segments", "_tail", "_total")
+
+    def __init__(
+        self, segments: tuple[Segment, ...], tail: Tail, lengths: Growing[np.int32], total: int
+    ) -> None:
+        self._segments = segments
+        self._tail = tail
+        self._lengths = lengths
+        self._total = total
+
+    # -- making and changing -------------------------------------------------------------
+
+    @classmethod
+    def empty(cls) -> TextIndex:
+        """An index of no records."""
+        return cls((), Tail.empty(), Growing(np.empty(0, np.int32)), 0)
+
+    @staticmethod
+    def encode(documents: Iterable[Sequence[str]]) -> bytes:
+        """The bytes that :meth:`append` takes.
+
+        Args:
+            documents: The terms of each record, repeats kept.
+        """
+        return encode(documents)
+
+    def append(self, blob: bytes) -> TextIndex:
+        """This index with the records of :meth:`encode` behind it.
+
+        Raises:
+            CorruptionError: If the bytes are not what ``encode`` made.
+        """
+        batch = decode(blob)
+        tail = self._tail.append(batch, self.n)
+        segments = self._segments
+        if len(tail) >= TAIL_POSTINGS:
+            segments = settle((*segments, tail.to_segment()))
+            tail = Tail.empty()
+        total = self._total + int(batch.lengths.sum(dtype=np.int64))
+        return TextIndex(segments, tail, self._lengths.append(batch.lengths), total)
+
+    def take(self, keep: NDArray[np.int64]) -> TextIndex:
+        """The records in ``keep`` alone, numbered anew.
+
+        Args:
+            keep: int64, ascending slots.
+
+        Raises:
+            UsageError: If the slots do not ascend or are not in the index.
+        """
+        keep = np.asarray(keep, np.int64)
+        if len(keep) and not (
+            keep[0] >= 0 and keep[-1] < self.n and bool(np.all(keep[1:] > keep[:-1]))
+        ):
+            raise UsageError(f"take() needs ascending slots below {self.n}.")
+        lengths = self._lengths.view[keep]
+        renumbered = [renumber(segment, keep, self.n) for segment in self._one_segment()]
+        segments = tuple(segment for segment in renumbered if len(segment.hashes))
+        total = int(lengths.sum(dtype=np.int64))
+        return TextIndex(segments, Tail.empty(), Growing(lengths), total)
+
+    def merged(self) -> TextIndex:
+        """The same index in one segment: fastest to search, and what :meth:`to_arrays` keeps."""
+        return TextIndex(self._one_segment(), Tail.empty(), self._lengths, self._total)
+
+    def _one_segment(self) -> tuple[Segment, ...]:
+        segments = self._segments
+        if len(self._tail):
+            segments = (*segments, self._tail.to_segment())
+        return (merge(segments),) if segments else ()
+
+    def to_arrays(self) -> Arrays:
+        """Named arrays for a derived file."""
+        return layout.to_arrays(self._one_segment(), self._lengths.view)
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> TextIndex:
+        """The index that :meth:`to_arrays` described; works on read-only mapped arrays.
+
+        Raises:
+            CorruptionError: If an array is missing, or they do not fit together.
+        """
+        segments, lengths = layout.from_arrays(arrays)
+        return cls(segments, Tail.empty(), Growing(lengths), int(lengths.sum(dtype=np.int64)))
+
+    def problems(self) -> list[str]:
+        """What is wrong inside, a sentence each; reads every posting."""
+        return layout.problems(self._one_segment(), self._lengths.view)
+
+    @property
+    def n(self) -> int:
+        """Records, dead ones included."""
+        return len(self._lengths)
+
+    # -- asking --------------------------------------------------------------------------
+
+    def search(
+        self,
+        terms: Sequence[str],
+        *,
+        k: int,
+        mask: Mask | None = None,
+        alive: Mask | None = None,
+        k1: float = BM25_K1,
+        b: float = BM25_B,
+    ) -> LegResult:
+        """The ``k`` records that match best.
+
+        Args:
+            terms: The query's, repeats kept: each counts.
+            k: At least 1.
+            mask: bool, shape (n,): who may be returned; applied before ranking. It includes
+                ``alive``.
+            alive: bool, shape (n,): who counts.
+            k1: See :mod:`cormorant.index.text.bm25`.
+            b: The same.
+
+        Returns:
+            Records that have at least one term. Mean and deviation are over all live
+            records, whatever the mask.
+        """
+        alive, formula = self._formula(alive, k1, b)
+        found = find(terms, self._segments, self._tail, alive)
+        scores = np.zeros(self.n, np.float32)
+        lists = []
+        for term in found:
+            postings = join(term.parts, alive)
+            weight = term.times * formula.idf(term.df)
+            impact = formula.saturation(postings, self._lengths.view, weight)
+            np.add.at(scores, postings.slots, impact)
+            lists.append(postings.slots)
+        matching = np.flatnonzero(scores > 0)
+        values = scores.take(matching)
+        mean, std = spread(values, formula.records)
+        ranking = best(scores, matching, values, lists, k, mask)
+        read = sum(len(part.slots) for term in found for part in term.parts)
+        asked = len(set(terms))
+        return LegResult(
+            slots=ranking.slots,
+            scores=ranking.scores,
+            mean=mean,
+            std=std,
+            matched=len(matching),
+            exact=True,
+            counters={
+                "terms": len(found),
+                "postings": read,
+                "segments": len(self._segments) + bool(len(self._tail)),
+                "candidates": ranking.candidates,
+            },
+            says=f"BM25 over all {read} postings of {len(found)} of {asked} terms, exact.",
+        )
+
+    def score(
+        self,
+        terms: Sequence[str],
+        slots: NDArray[np.int64],
+        *,
+        alive: Mask | None = None,
+        k1: float = BM25_K1,
+        b: float = BM25_B,
+    ) -> NDArray[np.float32]:
+        """The scores :meth:`search` would give, 0 where no term occurs.
+
+        Args:
+            terms: As in :meth:`search`, and so the following.
+            slots: int64, shape (m,), in any order.
+            alive: bool, shape (n,): who counts.
+            k1: As given to ``search``.
+            b: As given to ``search``.
+
+        Returns:
+            float32, shape (m,).
+        """
+        alive, formula = self._formula(alive, k1, b)
+        scores = np.zeros(len(slots), np.float32)
+        for term in find(terms, self._segments, self._tail, alive):
+            weight = term.times * formula.idf(term.df)
+            for part in term.parts:
+                at, has = locate(part.slots, slots)
+                if len(has):
+                    hit = Postings(part.slots[at], part.tf[at])
+                    scores[has] += formula.saturation(hit, self._lengths.view, weight)
+        return scores
+
+    def explain(
+        self,
+        terms: Sequence[str],
+        slot: int,
+        *,
+        alive: Mask | None = None,
+        k1: float = BM25_K1,
+        b: float = BM25_B,
+    ) -> tuple[TermMatch, ...]:
+        """Each matched term's part in a record's score, the largest first."""
+        alive, formula = self._formula(alive, k1, b)
+        matches = []
+        for term in find(terms, self._segments, self._tail, alive):
+            idf = formula.idf(term.df)
+            for part in term.parts:
+                at, has = locate(part.slots, np.array([slot], np.int64))
+                if len(has):
+                    hit = Postings(part.slots[at], part.tf[at])
+                    score = formula.saturation(hit, self._lengths.view, term.times * idf)
+                    matches.append(
+                        TermMatch(
+                            term.term, float(score[0]), idf, int(hit.tf[0]), term.df, term.times
+                        )
+                    )
+        return tuple(sorted(matches, key=lambda match: -match.score))
+
+    def bound(
+        self,
+        terms: Sequence[str],
+        *,
+        alive: Mask | None = None,
+        k1: float = BM25_K1,
+        b: float = BM25_B,
+    ) -> float:
+        """Σ count · idf: what no score reaches. Terms that no record has are in it too."""
+        alive, formula = self._formula(alive, k1, b)
+        df = {term.term: term.df for term in find(terms, self._segments, self._tail, alive)}
+        return sum(count * formula.idf(df.get(term, 0)) for term, count in Counter(terms).items())
+
+    def contains_all(self, terms: Sequence[str]) -> Mask:
+        """Which records have every term, dead ones included; none if there are no terms.
+
+        Returns:
+            bool, shape (n,).
+        """
+        mask = np.zeros(self.n, np.bool_)
+        found = find(terms, self._segments, self._tail, None)
+        if not found or len(found) < len(set(terms)):
+            return mask
+        slots = join(found[0].parts, None).slots
+        for term in found[1:]:
+            _, has = locate(join(term.parts, None).slots, slots)
+            slots = slots[has]
+        mask[slots] = True
+        return mask
+
+    def _formula(self, alive: Mask | None, k1: float, b: float) -> tuple[Mask | None, Formula]:
+        """BM25 over the live records; ``alive`` becomes None if nothing is dead."""
+        records, total = self.n, self._total
+        if alive is not None:
+            dead = np.flatnonzero(~alive)
+            if len(dead):
+                records -= len(dead)
+                total -= int(self._lengths.view[dead].sum(dtype=np.int64))
+            else:
+                alive = None
+        return alive, Formula(records, total / records if records else 0.0, k1, b)

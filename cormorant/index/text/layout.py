@@ -1,0 +1,102 @@
+"""Which named arrays hold a text index in a derived file, and do they fit together?"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.errors import CorruptionError
+from cormorant.index.contract import Arrays
+from cormorant.index.text.segment import TF_MAX, Segment
+
+__all__ = ["from_arrays", "problems", "to_arrays"]
+
+_KINDS: Final[dict[str, Any]] = {
+    "hashes": np.uint64,
+    "term_ends": np.int64,
+    "term_bytes": np.uint8,
+    "ends": np.int64,
+    "slots": np.int32,
+    "tf": np.uint8,
+    "big_at": np.int64,
+    "big_tf": np.int32,
+    "lengths": np.int32,
+}
+
+
+def to_arrays(segments: tuple[Segment, ...], lengths: NDArray[np.int32]) -> Arrays:
+    """The arrays of one segment, or of none, and the lengths by slot."""
+    arrays: dict[str, NDArray[Any]] = {
+        name: getattr(segments[0], name) if segments else np.empty(0, kind)
+        for name, kind in _KINDS.items()
+        if name != "lengths"
+    }
+    return {**arrays, "lengths": lengths}
+
+
+def from_arrays(arrays: Arrays) -> tuple[tuple[Segment, ...], NDArray[np.int32]]:
+    """The segment, or none, and the lengths.
+
+    Raises:
+        CorruptionError: If an array is missing or of another kind, or sizes do not fit.
+            Contents are not read; :func:`problems` does that.
+    """
+    for name, kind in _KINDS.items():
+        held = arrays.get(name)
+        if held is None or held.dtype != kind or held.ndim != 1:
+            got = "nothing" if held is None else f"{held.dtype} with {held.ndim} dimensions"
+            raise CorruptionError(
+                f"Postings: array {name!r} should be {np.dtype(kind)} with 1 dimension; got {got}."
+            )
+    given: dict[str, Any] = dict(arrays)
+    lengths = given.pop("lengths")
+    segment = Segment(**{name: given[name] for name in _KINDS if name != "lengths"})
+    terms = len(segment.hashes)
+    ends = (
+        int(segment.term_ends[-1]) if len(segment.term_ends) else 0,
+        int(segment.ends[-1]) if len(segment.ends) else 0,
+    )
+    if (
+        (terms, terms) != (len(segment.term_ends), len(segment.ends))
+        or ends != (len(segment.term_bytes), len(segment.slots))
+        or len(segment.slots) != len(segment.tf)
+        or len(segment.big_at) != len(segment.big_tf)
+    ):
+        raise CorruptionError("Postings: the arrays' lengths do not fit together.")
+    return ((segment,) if terms else ()), lengths
+
+
+def problems(segments: tuple[Segment, ...], lengths: NDArray[np.int32]) -> list[str]:
+    """What a full read of one segment, or of none, finds wrong; a sentence each."""
+    if not segments:
+        return ["Records have terms, but there are no postings."] if np.any(lengths) else []
+    segment = segments[0]
+    wrong = []
+    if np.any(segment.hashes[1:] < segment.hashes[:-1]):
+        wrong.append("Term hashes are out of order.")
+    for name in ("ends", "term_ends"):
+        ends = getattr(segment, name)
+        if len(ends) and (int(ends[0]) < 0 or np.any(np.diff(ends) < (name == "ends"))):
+            wrong.append(f"Array {name!r} does not ascend.")
+    if int(segment.slots.min()) < 0 or int(segment.slots.max()) >= len(lengths):
+        wrong.append(f"A posting points outside the {len(lengths)} records.")
+    if len(segment.big_at) and (
+        np.any(np.diff(segment.big_at) <= 0)
+        or int(segment.big_at[0]) < 0
+        or int(segment.big_at[-1]) >= len(segment.tf)
+        or not np.array_equal(segment.big_at, np.flatnonzero(segment.tf == TF_MAX))
+    ):
+        wrong.append("Large term frequencies are not where they are pointed to.")
+    if wrong:
+        return wrong
+    starts = np.zeros(len(segment.slots), np.bool_)
+    starts[segment.ends[:-1]] = True
+    if np.any((np.diff(segment.slots) <= 0) & ~starts[1:]):
+        wrong.append("A term's postings are out of order.")
+    tf = segment.tf.astype(np.int64)
+    tf[segment.big_at] = segment.big_tf
+    if not np.array_equal(np.bincount(segment.slots, tf, len(lengths)), lengths):
+        wrong.append("Record lengths are not the sums of their term frequencies.")
+    return wrong

@@ -1,0 +1,79 @@
+"""Which postings do a query's terms have?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.index.contract import Mask
+from cormorant.index.text.batch import encode_term
+from cormorant.index.text.segment import Postings, Segment, hash_term
+from cormorant.index.text.tail import Tail
+
+__all__ = ["QueryTerm", "find", "join", "locate"]
+
+
+class QueryTerm(NamedTuple):
+    """A query term that occurs: its postings, part by part, and how many live records have it."""
+
+    term: str
+    times: int
+    df: int
+    parts: list[Postings]
+
+
+def find(
+    terms: Sequence[str], segments: Sequence[Segment], tail: Tail, alive: Mask | None
+) -> list[QueryTerm]:
+    """The terms that live records have, rarest first: the order scores are summed in.
+
+    The order is that of the records' contents, so it does not depend on how they are spread
+    over segments, nor on whether dead ones are still there.
+    """
+    counts = Counter(terms)
+    names = {term: encode_term(term) for term in counts}
+    encoded = list(names.values())
+    parts: list[list[Postings]] = [[] for _ in encoded]
+    if segments:
+        hashes = np.array(list(map(hash_term, encoded)), np.uint64)
+        for segment in segments:
+            for held, postings in zip(parts, segment.find(hashes, encoded), strict=True):
+                if postings is not None:
+                    held.append(postings)
+    for held, name in zip(parts, encoded, strict=True):
+        postings = tail.find(name)
+        if postings is not None:
+            held.append(postings)
+    found = []
+    for (term, count), held in zip(counts.items(), parts, strict=True):
+        if alive is None:
+            df = sum(len(part.slots) for part in held)
+        else:
+            df = sum(int(np.count_nonzero(alive.take(part.slots))) for part in held)
+        if df:
+            found.append(QueryTerm(term, count, df, held))
+    found.sort(key=lambda one: (one.df, names[one.term]))
+    return found
+
+
+def join(parts: list[Postings], alive: Mask | None) -> Postings:
+    """The live postings of all parts, as one."""
+    slots, tf = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    if alive is not None:
+        kept = alive.take(slots)
+        slots, tf = slots[kept], tf[kept]
+    return Postings(slots, tf)
+
+
+def locate(
+    held: NDArray[np.int32], wanted: NDArray[np.int64] | NDArray[np.int32]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions in ``held`` (ascending) of the wanted slots that are there, and in ``wanted``."""
+    at = np.searchsorted(held, wanted.astype(held.dtype))
+    at[at == len(held)] = 0
+    has = np.flatnonzero(held[at] == wanted) if len(held) else at[:0]
+    return at[has], has

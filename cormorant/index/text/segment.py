@@ -1,0 +1,135 @@
+"""Where are a term's postings? Sorted arrays, in memory or mapped from a file alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["TF_MAX", "Postings", "Segment", "build", "hash_term"]
+
+TF_MAX: Final = 255
+"""A ``tf`` of this value stands for a larger or equal one, kept in ``big_tf``."""
+
+
+def hash_term(term: bytes) -> int:
+    """64 bits, the same in every process; equal hashes are told apart by the terms themselves."""
+    return int.from_bytes(blake2b(term, digest_size=8).digest(), "little")
+
+
+class Postings(NamedTuple):
+    """Where one term occurs.
+
+    Attributes:
+        slots: int32, ascending.
+        tf: uint8 or int32, how often, at least 1.
+    """
+
+    slots: NDArray[np.int32]
+    tf: NDArray[np.uint8] | NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The inverted postings of a range of slots. Immutable.
+
+    Attributes:
+        hashes: uint64, shape (t,), ascending; equal ones by the bytes of their terms.
+        term_ends: int64, shape (t,): where each term ends in ``term_bytes``.
+        term_bytes: uint8: the terms in UTF-8, in the order of ``hashes``.
+        ends: int64, shape (t,): where each term's postings end; none is empty.
+        slots: int32, shape (p,): ascending within a term.
+        tf: uint8, shape (p,); :data:`TF_MAX` means: look in ``big_tf``.
+        big_at: int64, ascending: positions of those postings.
+        big_tf: int32: their true counts.
+    """
+
+    hashes: NDArray[np.uint64]
+    term_ends: NDArray[np.int64]
+    term_bytes: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    slots: NDArray[np.int32]
+    tf: NDArray[np.uint8]
+    big_at: NDArray[np.int64]
+    big_tf: NDArray[np.int32]
+
+    def find(self, hashes: NDArray[np.uint64], terms: Sequence[bytes]) -> list[Postings | None]:
+        """The postings of each term (with its hash), None where it does not occur."""
+        held = self.hashes
+        found: list[Postings | None] = []
+        for at, value, term in zip(
+            np.searchsorted(held, hashes).tolist(), hashes.tolist(), terms, strict=True
+        ):
+            position = at
+            while position < len(held) and held[position] == value:
+                if self.term(position) == term:
+                    found.append(self.postings(position))
+                    break
+                position += 1
+            else:
+                found.append(None)
+        return found
+
+    def term(self, position: int) -> bytes:
+        """The term at a position of ``hashes``."""
+        start = int(self.term_ends[position - 1]) if position else 0
+        return self.term_bytes[start : int(self.term_ends[position])].tobytes()
+
+    def postings(self, position: int) -> Postings:
+        """The postings of the term at a position of ``hashes``."""
+        start = int(self.ends[position - 1]) if position else 0
+        end = int(self.ends[position])
+        slots, small = self.slots[start:end], self.tf[start:end]
+        if len(self.big_at):
+            first, last = np.searchsorted(self.big_at, (start, end)).tolist()
+            if last > first:
+                tf = small.astype(np.int32)
+                tf[self.big_at[first:last] - start] = self.big_tf[first:last]
+                return Postings(slots, tf)
+        return Postings(slots, small)
+
+
+def build(
+    terms: Sequence[bytes],
+    ids: NDArray[np.int32],
+    slots: NDArray[np.int32],
+    tf: NDArray[np.int32],
+) -> Segment:
+    """Invert postings given record by record.
+
+    Args:
+        terms: The vocabulary; terms without a posting are left out.
+        ids: Shape (p,): each posting's position in ``terms``.
+        slots: Shape (p,): ascending; a slot has a term once.
+        tf: Shape (p,), at least 1.
+    """
+    per_term = np.bincount(ids, minlength=len(terms))
+    hashes = np.fromiter(map(hash_term, terms), np.uint64, len(terms))
+    order = np.argsort(hashes, kind="stable")
+    sorted_hashes = hashes[order]
+    if np.any(sorted_hashes[1:] == sorted_hashes[:-1]):
+        order = np.array(sorted(order.tolist(), key=lambda i: (hashes[i], terms[i])), np.int64)
+    order = order[per_term[order] > 0]
+    rank = np.zeros(len(terms), np.int64)
+    rank[order] = np.arange(len(order))
+    ranks = rank[ids]
+    if len(order) <= 1 << 16:
+        ranks = ranks.astype(np.uint16)  # sorted by radix, several times faster
+    by_term = np.argsort(ranks, kind="stable")
+    tf = tf[by_term]
+    big_at = np.flatnonzero(tf >= TF_MAX)
+    kept = [terms[i] for i in order.tolist()]
+    return Segment(
+        hashes=hashes[order],
+        term_ends=np.cumsum(np.fromiter(map(len, kept), np.int64, len(kept))),
+        term_bytes=np.frombuffer(b"".join(kept), np.uint8),
+        ends=np.cumsum(per_term[order]),
+        slots=slots[by_term],
+        tf=np.minimum(tf, TF_MAX).astype(np.uint8),
+        big_at=big_at,
+        big_tf=tf[big_at],
+    )
