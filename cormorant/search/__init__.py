@@ -1,0 +1,28 @@
+"""Plan → legs → fuse → diversify → explain: the one way a query is answered.
+
+Everything reads a :class:`Snapshot`; nothing here knows where bytes are kept.
+"""
+
+from __future__ import annotations
+
+from cormorant.search.admit import matching
+from cormorant.search.diversify import Picks, pick_diverse
+from cormorant.search.explain import explain
+from cormorant.search.fuse import FUSIONS, Fused, LegScores, fuse
+from cormorant.search.legs import Statistics
+from cormorant.search.run import run
+from cormorant.search.snapshot import Snapshot
+
+__all__ = [
+    "FUSIONS",
+    "Fused",
+    "LegScores",
+    "Picks",
+    "Snapshot",
+    "Statistics",
+    "explain",
+    "fuse",
+    "matching",
+    "pick_diverse",
+    "run",
+]

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 __all__ = ["Sink", "Span", "listen", "span"]
 
@@ -57,7 +57,7 @@ class _Silence:
 
     __slots__ = ()
 
-    def __enter__(self) -> _Silence:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

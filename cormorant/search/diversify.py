@@ -1,0 +1,94 @@
+"""Which few of the candidates answer the question without repeating each other?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Picks", "pick_diverse"]
+
+_TIE = 1e-12  # cosines this close are equal but for the order of additions
+
+
+@dataclass(frozen=True, slots=True)
+class Picks:
+    """What MMR chose.
+
+    Attributes:
+        positions: int64, into the candidates, in the order chosen.
+        values: float64: each pick's marginal relevance when it was chosen.
+        passed_over: float64, for every candidate: its marginal relevance when the last pick
+            was made (for a pick, when it was chosen).
+        nearest: int64, for every candidate: the position of the pick it is most like;
+            -1 while there was none.
+    """
+
+    positions: NDArray[np.int64]
+    values: NDArray[np.float64]
+    passed_over: NDArray[np.float64]
+    nearest: NDArray[np.int64]
+
+
+def pick_diverse(
+    query: NDArray[np.floating],
+    vectors: NDArray[np.floating],
+    *,
+    mmr_lambda: float,
+    k: int,
+) -> Picks:
+    """Maximal marginal relevance: each pick is relevant and unlike those before it.
+
+    The first pick is the candidate most like the query; each next one maximises
+    λ · cos(query, candidate) − (1 − λ) · max cos(pick, candidate). A tie goes to the earlier
+    candidate. A vector of zeros has cosine 0 with everything.
+
+    Args:
+        query: Shape (dim,).
+        vectors: Candidates', shape (m, dim).
+        mmr_lambda: 1 relevance only, 0 diversity only.
+        k: How many to pick; m if there are fewer.
+
+    Source:
+        Carbonell and Goldstein, The use of MMR, diversity-based reranking, SIGIR 1998,
+        doi:10.1145/290941.291025; cosine on both sides, and the first pick by the query
+        alone whatever λ, as in langchain-core's ``maximal_marginal_relevance``.
+    """
+    m = len(vectors)
+    count = min(k, m)
+    unit = _unit(vectors)
+    relevance = _cosines(unit, _unit(query[None, :])[0])
+    redundancy = np.full(m, -np.inf)
+    nearest = np.full(m, -1, dtype=np.int64)
+    value = relevance.copy()
+    open_ = np.ones(m, dtype=np.bool_)
+    positions, values = np.empty(count, dtype=np.int64), np.empty(count)
+    for step in range(count):
+        if step:
+            likeness = _cosines(unit, unit[positions[step - 1]])
+            nearer = open_ & (likeness > redundancy)
+            redundancy[nearer] = likeness[nearer]
+            nearest[nearer] = positions[step - 1]
+            value[open_] = mmr_lambda * relevance[open_] - (1.0 - mmr_lambda) * redundancy[open_]
+        pick = _first_best(value, open_)
+        positions[step], values[step] = pick, value[pick]
+        open_[pick] = False
+    return Picks(positions, values, value, nearest)
+
+
+def _first_best(value: NDArray[np.float64], open_: NDArray[np.bool_]) -> int:
+    """The earliest of those that are as good as the best."""
+    left = np.where(open_, value, -np.inf)
+    return int(np.argmax(left >= left.max() - _TIE))
+
+
+def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    wide = np.asarray(vectors, dtype=np.float64)
+    norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+    return wide / np.where(norms > 0, norms, 1.0)[:, None]
+
+
+def _cosines(unit: NDArray[np.float64], one: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = np.einsum("ij,j->i", unit, one)
+    return found

@@ -1,0 +1,135 @@
+"""What is a candidate worth, given how each leg saw it?
+
+One path for all: each leg's scores become *standards* by the fusion's own formula, a
+contribution is weight times standard, and the fused score is the sum of contributions.
+A search of one leg takes the same path with its scores as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.model import Fusion
+from cormorant.search.legs import Statistics
+
+__all__ = ["FUSIONS", "Fused", "LegScores", "fuse"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LegScores:
+    """One leg's view of all candidates, in one order.
+
+    Attributes:
+        weight: Trust in the leg.
+        scores: float32, exact; -inf where the leg cannot judge.
+        ranks: int64, from 1; 0 where the leg did not fetch the candidate.
+        statistics: Of the whole collection; read by ``z`` alone.
+    """
+
+    weight: float
+    scores: NDArray[np.float32]
+    ranks: NDArray[np.int64]
+    statistics: Statistics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Candidates with their worth.
+
+    Attributes:
+        standards: A leg's scores as fusion used them, leg by leg in the order given.
+        contributions: weight × standard, likewise.
+        scores: Their sum.
+    """
+
+    standards: tuple[Floats, ...]
+    contributions: tuple[Floats, ...]
+    scores: Floats
+
+
+def z(leg: LegScores, rrf_k: float) -> Floats:  # noqa: ARG001 - one signature for all
+    """Deviations above the collection's mean; 0 (the mean) where the leg cannot judge.
+
+    A leg that has nothing to say about a query scores everything alike, and so counts little.
+
+    Source:
+        The standard score as in Montague and Aslam, Relevance score normalization for
+        metasearch, CIKM 2001 (ZMUV). Deviation: mean and standard deviation of the whole
+        collection, not of the retrieved list; they are then no artefact of ``fetch_k``.
+    """
+    if leg.statistics is None:  # pragma: no cover - run() always gives them
+        raise ValueError("z needs the collection's statistics.")
+    return leg.statistics.standard(leg.scores)
+
+
+def rrf(leg: LegScores, rrf_k: float) -> Floats:
+    """1 / (rrf_k + rank); 0 where the leg did not fetch the candidate.
+
+    Source:
+        Cormack, Clarke, Buettcher, Reciprocal rank fusion outperforms Condorcet and
+        individual rank learning methods, SIGIR 2009, doi:10.1145/1571941.1572114; ranks
+        from 1. Deviation: legs are weighted.
+    """
+    fetched = leg.ranks > 0
+    return np.where(fetched, 1.0 / (rrf_k + np.maximum(leg.ranks, 1)), 0.0)
+
+
+def minmax(leg: LegScores, rrf_k: float) -> Floats:  # noqa: ARG001 - one signature for all
+    """Where the score lies between the leg's worst (0) and best (1) fetched candidate.
+
+    Candidates the leg did not fetch are at most its worst, so 0. If the fetched do not
+    differ, each is the best.
+
+    Source:
+        Fox and Shaw, Combination of multiple searches, TREC-2, 1994 (CombSUM); the
+        normalisation of Lee, Analyses of multiple evidence combination, SIGIR 1997, eq. 1.
+    """
+    fetched = leg.ranks > 0
+    if not fetched.any():
+        return np.zeros(len(leg.scores))
+    known = leg.scores[fetched].astype(np.float64)
+    low, high = float(known.min()), float(known.max())
+    if high == low:
+        return fetched.astype(np.float64)
+    wide = np.where(fetched, leg.scores, low).astype(np.float64)
+    return (wide - low) / (high - low)
+
+
+def _as_is(leg: LegScores, rrf_k: float) -> Floats:  # noqa: ARG001 - one signature for all
+    return leg.scores.astype(np.float64)
+
+
+FUSIONS: Final[Mapping[Fusion, Callable[[LegScores, float], Floats]]] = MappingProxyType(
+    {
+        "z": z,
+        "rrf": rrf,
+        "minmax": minmax,
+    }
+)
+
+
+def fuse(legs: Sequence[LegScores], *, fusion: Fusion | None, rrf_k: float) -> Fused:
+    """Fuse legs that all list the same candidates in the same order.
+
+    Args:
+        legs: At least one.
+        fusion: One of :data:`FUSIONS`; None for one leg whose scores stay as they are.
+        rrf_k: Read by ``rrf`` alone.
+    """
+    formula = _as_is if fusion is None else FUSIONS[fusion]
+    standards = tuple(formula(leg, rrf_k) for leg in legs)
+    contributions = tuple(
+        leg.weight * standard for leg, standard in zip(legs, standards, strict=True)
+    )
+    total = np.zeros(len(standards[0]))
+    for contribution in contributions:
+        total += contribution
+    return Fused(standards, contributions, total)

@@ -1,0 +1,186 @@
+"""How does one index rank for this query, and what are its scores worth?
+
+Both legs answer alike, so that fusing, thresholds and explanations know no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.index.contract import LegResult, Mask, VectorIndex
+from cormorant.index.vector import relevance
+from cormorant.model import TermMatch
+
+if TYPE_CHECKING:
+    from cormorant.search.snapshot import Snapshot
+
+_ROUNDING = 1e-6
+_NOWHERE = ""  # no analyzer makes this term, so it weighs what a term weighs that no record has
+
+__all__ = ["Leg", "Statistics", "TextLeg", "VectorLeg"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The query's scores over the whole live collection, whatever the filter.
+
+    Attributes:
+        mean, std: Of the scores; ``std`` is 0 if they do not differ.
+    """
+
+    mean: float
+    std: float
+
+    @classmethod
+    def of(cls, mean: float, std: float, largest: float) -> Statistics:
+        """As computed, but with a deviation that is only rounding taken for none.
+
+        Args:
+            mean: As computed.
+            std: As computed.
+            largest: Magnitude of the largest score, which float32's rounding is relative to.
+        """
+        return cls(mean, 0.0 if std <= _ROUNDING * largest else std)
+
+    def standard(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        """How many deviations above the mean; 0 if scores do not differ or there is none."""
+        wide = np.asarray(scores, dtype=np.float64)
+        if not self.std:
+            return np.zeros(wide.shape)
+        return np.where(np.isneginf(wide), 0.0, (wide - self.mean) / self.std)
+
+
+class Leg(Protocol):
+    """One index asked one query.
+
+    Attributes:
+        name: ``vector`` or ``text``.
+        absent: The score of a record this leg has nothing on.
+    """
+
+    name: str
+    absent: float
+
+    def fetch(self, k: int, mask: Mask | None) -> LegResult:
+        """The k best of those the mask admits (None: of all)."""
+        ...
+
+    def score(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Exact scores; -inf where the leg cannot judge."""
+        ...
+
+    def statistics(self, found: LegResult) -> Statistics:
+        """Mean and deviation over the live collection, for standardising."""
+        ...
+
+    def relevance(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        """In [0, 1]; 0 where the leg cannot judge."""
+        ...
+
+
+class VectorLeg:
+    """The vector index asked a vector.
+
+    Args:
+        snapshot: Of a store that has vectors.
+        index: Its vector index.
+        query: float32, shape (dim,), as ``check_vector`` returns it.
+    """
+
+    name = "vector"
+    absent = -np.inf
+
+    def __init__(self, snapshot: Snapshot, index: VectorIndex, query: NDArray[np.float32]) -> None:
+        self._snapshot = snapshot
+        self._index = index
+        self._query = query
+
+    def fetch(self, k: int, mask: Mask | None) -> LegResult:
+        """The k nearest."""
+        return self._index.search(self._query, k, mask)
+
+    def score(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Similarities."""
+        return self._index.score(self._query, slots)
+
+    def statistics(self, found: LegResult) -> Statistics:  # noqa: ARG002 - the text leg needs it
+        """From the snapshot's sample, so they do not depend on how the index was searched."""
+        sample = self.score(self._snapshot.sample).astype(np.float64)
+        if not len(sample):
+            return Statistics(0.0, 0.0)
+        return Statistics.of(float(sample.mean()), float(sample.std()), float(np.abs(sample).max()))
+
+    def relevance(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        """By metric."""
+        return relevance(scores, self._snapshot.metric)
+
+
+class TextLeg:
+    """The text index asked the query's terms.
+
+    Args:
+        snapshot: Of the store.
+        terms: From the analyzer, repeats kept; at least one.
+    """
+
+    name = "text"
+    absent = 0.0
+
+    def __init__(self, snapshot: Snapshot, terms: list[str]) -> None:
+        self.terms = terms
+        self._index = snapshot.text
+        self._alive = snapshot.alive if snapshot.dead else None
+        self._live = snapshot.n - snapshot.dead
+        self._k1, self._b = snapshot.bm25
+        self._bound = self._index.bound(terms, alive=self._alive)
+
+    def fetch(self, k: int, mask: Mask | None) -> LegResult:
+        """The k best by BM25; none that holds none of the terms."""
+        return self._index.search(
+            self.terms, k=k, mask=mask, alive=self._alive, k1=self._k1, b=self._b
+        )
+
+    def score(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
+        """BM25."""
+        return self._index.score(self.terms, slots, alive=self._alive, k1=self._k1, b=self._b)
+
+    def statistics(self, found: LegResult) -> Statistics:
+        """The index's own, and one imagined record that holds every term no record has.
+
+        Where the collection has never seen most of what is asked (another language, another
+        subject), a lone match of what is left would otherwise stand dozens of deviations above
+        the mean. Measured in docs/decisions/0010.
+        """
+        mean, std, n = found.mean, found.std, self._live
+        unseen = self._unseen()
+        if unseen and n:
+            both = (n * mean + unseen) / (n + 1)
+            squares = (n * (std * std + mean * mean) + unseen * unseen) / (n + 1)
+            mean, std = both, math.sqrt(max(0.0, squares - both * both))
+        largest = max(mean, unseen, float(found.scores[0]) if len(found.scores) else 0.0)
+        return Statistics.of(mean, std, largest)
+
+    def _unseen(self) -> float:
+        """Σ count · idf of the query's terms that no live record holds."""
+        weigh = self._index.bound
+        nowhere = weigh([_NOWHERE], alive=self._alive)
+        counts = Counter(self.terms)
+        return nowhere * sum(
+            count for term, count in counts.items() if weigh([term], alive=self._alive) == nowhere
+        )
+
+    def relevance(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Part of the score that a record repeating every term without end would approach."""
+        if self._bound <= 0:
+            return np.zeros(np.shape(scores))
+        return np.clip(np.asarray(scores, dtype=np.float64) / self._bound, 0.0, 1.0)
+
+    def matches(self, slot: int) -> tuple[TermMatch, ...]:
+        """The terms one record holds, with each one's part in its score."""
+        return self._index.explain(self.terms, slot, alive=self._alive, k1=self._k1, b=self._b)

@@ -1,0 +1,278 @@
+"""What happened in one search, in arrays, before it is told.
+
+:func:`search` is the one path: ``run`` makes hits of its outcome, ``explain`` sentences.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant import trace
+from cormorant.index.contract import LegResult, Mask
+from cormorant.model import Query, Stage
+from cormorant.search.admit import admitted
+from cormorant.search.diversify import Picks, pick_diverse
+from cormorant.search.fuse import Fused, LegScores, fuse
+from cormorant.search.legs import Leg
+from cormorant.search.plan import Plan, make_plan
+
+if TYPE_CHECKING:
+    from cormorant.search.snapshot import Snapshot
+
+__all__ = ["Fetched", "Outcome", "Stages", "search"]
+
+logger = logging.getLogger(__name__)
+
+
+class Stages:
+    """The stages of one search, timed, counted and traced as they end."""
+
+    def __init__(self) -> None:
+        self.done: list[Stage] = []
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[dict[str, int]]:
+        """A stage around the block; what is put into the dict are its counters."""
+        counters: dict[str, int] = {}
+        with trace.span(f"search.{name}") as span:
+            began = time.perf_counter()
+            yield counters
+            self.done.append(Stage(name, time.perf_counter() - began, counters))
+            span.count(counters)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """One leg's ranked list.
+
+    Attributes:
+        leg: Which.
+        found: What its index returned.
+        more: Whether the index may hold further candidates beyond the list.
+    """
+
+    leg: Leg
+    found: LegResult
+    more: bool
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One search, in arrays over the candidates, best first.
+
+    Attributes:
+        snapshot, query, plan: What was searched, asked and decided.
+        mask: bool, shape (n,): who may be returned; None: every slot.
+        admitted: How many that are.
+        fetched: Each leg's list.
+        slots: int64: the candidates, by fused score, ties by the lower slot.
+        scores: Each leg's view of them.
+        fused: Their worth.
+        relevance: float64, in [0, 1].
+        above: bool: at least ``min_score``.
+        considered: Positions MMR chose among, or None.
+        picks: What it chose, as positions in ``considered``, or None.
+        hits: Positions of the hits, in their order.
+        exact, complete: As in :class:`~cormorant.model.Result`.
+        degraded, notes: Sentences.
+        stages: As they ran.
+    """
+
+    snapshot: Snapshot
+    query: Query
+    plan: Plan
+    mask: Mask | None
+    admitted: int
+    fetched: tuple[Fetched, ...] = ()
+    slots: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    scores: tuple[LegScores, ...] = ()
+    fused: Fused = field(default_factory=lambda: Fused((), (), np.empty(0)))
+    relevance: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    above: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    considered: NDArray[np.int64] | None = None
+    picks: Picks | None = None
+    hits: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    exact: bool = True
+    complete: bool = True
+    degraded: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    stages: Stages = field(default_factory=Stages)
+
+
+def search(snapshot: Snapshot, query: Query) -> Outcome:
+    """Plan, filter, ask each leg, fuse, apply the threshold, diversify, cut."""
+    stages = Stages()
+    with stages.stage("plan"):
+        plan = make_plan(snapshot, query)
+    with stages.stage("filter") as counters:
+        mask = admitted(snapshot, plan.condition)
+        count = snapshot.n if mask is None else int(np.count_nonzero(mask))
+        counters["rows_admitted"] = count
+    outcome = Outcome(snapshot, query, plan, mask, count, stages=stages)
+    outcome.degraded.extend(plan.degraded)
+    outcome.notes.append(_filter_note(outcome))
+    outcome.notes.extend(plan.notes)
+    if not plan.legs or not count:
+        return outcome
+    outcome.fetched = tuple(_fetch(outcome, leg) for leg in plan.legs)
+    with stages.stage("fuse") as counters:
+        _fuse(outcome)
+        counters["candidates"] = len(outcome.slots)
+        counters["below_min_score"] = int(np.count_nonzero(~outcome.above))
+    if plan.diversify:
+        with stages.stage("mmr") as counters:
+            _diversify(outcome)
+            counters["compared"] = 0 if outcome.considered is None else len(outcome.considered)
+    else:
+        outcome.hits = np.flatnonzero(outcome.above)[: query.top_k]
+    _judge(outcome)
+    return outcome
+
+
+def _filter_note(outcome: Outcome) -> str:
+    live = outcome.snapshot.n - outcome.snapshot.dead
+    condition = outcome.plan.condition
+    if condition.parsed is None and condition.predicate is None and outcome.snapshot.scope is None:
+        return f"filter: none, {live:,} records"
+    part = outcome.admitted / live if live else 0.0
+    kind = "a callable" if condition.predicate is not None else "columns"
+    return f"filter: {outcome.admitted:,} of {live:,} records pass ({part:.2%}), by {kind}"
+
+
+def _fetch(outcome: Outcome, leg: Leg) -> Fetched:
+    k = outcome.plan.k
+    with outcome.stages.stage(leg.name) as counters:
+        found = leg.fetch(k, outcome.mask)
+        counters.update(found.counters)
+    outcome.notes.append(found.says)
+    full = len(found.slots) >= k and found.matched > k
+    return Fetched(leg, found, more=full or not found.exact)
+
+
+def _fuse(outcome: Outcome) -> None:
+    plan, query = outcome.plan, outcome.query
+    lists = [fetched.found.slots for fetched in outcome.fetched]
+    slots = lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
+    views = tuple(_view(outcome, fetched, slots) for fetched in outcome.fetched)
+    fused = fuse(views, fusion=plan.fusion, rrf_k=query.rrf_k)
+    order = np.lexsort((slots, -fused.scores))
+    outcome.slots = slots[order]
+    outcome.scores = tuple(
+        LegScores(v.weight, v.scores[order], v.ranks[order], v.statistics) for v in views
+    )
+    outcome.fused = Fused(
+        tuple(s[order] for s in fused.standards),
+        tuple(c[order] for c in fused.contributions),
+        fused.scores[order],
+    )
+    outcome.relevance = relevance_of(outcome, [view.scores for view in outcome.scores])
+    outcome.above = (
+        np.ones(len(slots), dtype=np.bool_)
+        if query.min_score is None
+        else outcome.relevance >= query.min_score
+    )
+    if plan.fusion is not None:
+        weights = ", ".join(f"{leg.name} {plan.weights[leg.name]:g}" for leg in plan.legs)
+        outcome.notes.append(f"fuse: {plan.fusion} over {len(slots):,} candidates, {weights}")
+
+
+def _view(outcome: Outcome, fetched: Fetched, slots: NDArray[np.int64]) -> LegScores:
+    """The leg's scores and ranks of all candidates, those it did not fetch included."""
+    leg, found = fetched.leg, fetched.found
+    if slots is found.slots:
+        scores, ranks = found.scores, np.arange(1, len(slots) + 1)
+    else:
+        at = np.searchsorted(slots, found.slots)
+        ranks = np.zeros(len(slots), dtype=np.int64)
+        ranks[at] = np.arange(1, len(at) + 1)
+        scores = leg.score(slots)
+        scores[at] = found.scores
+    statistics = leg.statistics(found) if outcome.plan.fusion == "z" else None
+    return LegScores(outcome.plan.weights[leg.name], scores, ranks, statistics)
+
+
+def relevance_of(outcome: Outcome, scores: list[NDArray[np.float32]]) -> NDArray[np.float64]:
+    """The legs' relevances, weighted as they are fused; in [0, 1]."""
+    weights: Mapping[str, float] = outcome.plan.weights
+    total = np.zeros(len(scores[0]))
+    for fetched, leg_scores in zip(outcome.fetched, scores, strict=True):
+        total += weights[fetched.leg.name] * fetched.leg.relevance(leg_scores)
+    return total / sum(weights.values())
+
+
+def _diversify(outcome: Outcome) -> None:
+    """MMR among the best ``fetch_k`` candidates that passed the threshold."""
+    query, snapshot, plan = outcome.query, outcome.snapshot, outcome.plan
+    passed = np.flatnonzero(outcome.above)[: plan.k]
+    has = snapshot.has_vector[outcome.slots[passed]]
+    considered, rest = passed[has], passed[~has]
+    vectors = snapshot.vectors()
+    if vectors is None or plan.vector is None or query.mmr_lambda is None:  # pragma: no cover
+        raise ValueError("make_plan() lets nothing through without them.")
+    picks = pick_diverse(
+        plan.vector, vectors[outcome.slots[considered]], mmr_lambda=query.mmr_lambda, k=query.top_k
+    )
+    outcome.considered, outcome.picks = considered, picks
+    short = query.top_k - len(picks.positions)
+    outcome.hits = np.concatenate([considered[picks.positions], rest[:short]])
+    outcome.notes.append(
+        f"mmr: {len(picks.positions)} of {len(considered)} candidates, lambda {query.mmr_lambda:g}"
+    )
+    if len(rest):
+        outcome.degraded.append(
+            f"{len(rest)} candidates have no vector, so mmr_lambda could not weigh them; "
+            "they come after those that do."
+        )
+
+
+def _judge(outcome: Outcome) -> None:
+    """What may be claimed of the result, and what must be said."""
+    query, plan = outcome.query, outcome.plan
+    wanting = len(outcome.hits) < query.top_k
+    unseen = len(outcome.slots) < outcome.admitted and any(f.more for f in outcome.fetched)
+    exact_legs = all(fetched.found.exact for fetched in outcome.fetched)
+    outcome.exact = exact_legs and (
+        plan.fusion != "z" or plan.diversify or not unseen or _none_better(outcome)
+    )
+    if plan.fusion == "z" and exact_legs and not outcome.exact:
+        outcome.notes.append(
+            "fuse: a record that no leg fetched might belong among the hits; "
+            f"a fetch_k above {plan.k} would tell"
+        )
+    # One leg's list is cut where relevance only falls further; a fused one need not be.
+    ordered = plan.fusion is None and exact_legs
+    outcome.complete = not wanting or not unseen or (ordered and not outcome.above.all())
+    if not outcome.above.all() and not outcome.above.any():
+        logger.warning(
+            "min_score=%g left none of %d candidates; the best has relevance %.3f.",
+            query.min_score,
+            len(outcome.slots),
+            float(outcome.relevance.max()),
+        )
+
+
+def _none_better(outcome: Outcome) -> bool:
+    """Whether no record outside every list can beat the last hit.
+
+    In each leg such a record scores at most what the last fetched one did, or, if the leg
+    ran out, what a record scores that the leg has nothing on.
+    """
+    ceiling = 0.0
+    for fetched, view in zip(outcome.fetched, outcome.scores, strict=True):
+        if view.statistics is None:  # pragma: no cover - z has them
+            return False
+        reachable = [fetched.leg.absent]
+        if fetched.more and len(fetched.found.scores):
+            reachable.append(float(fetched.found.scores[-1]))
+        ceiling += view.weight * float(view.statistics.standard(np.array(reachable)).max())
+    return len(outcome.hits) >= outcome.query.top_k and bool(
+        outcome.fused.scores[outcome.hits[-1]] > ceiling
+    )

@@ -1,0 +1,116 @@
+"""What will be run for this query on this store, and what cannot be?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.errors import QueryError
+from cormorant.index.vector import check_vector
+from cormorant.model import Fusion, Mode, Query
+from cormorant.search.admit import Condition
+from cormorant.search.legs import Leg, TextLeg, VectorLeg
+
+if TYPE_CHECKING:
+    from cormorant.search.snapshot import Snapshot
+
+__all__ = ["Plan", "make_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a query will be answered.
+
+    Attributes:
+        mode: What was asked for.
+        legs: What runs; empty if the store has no records.
+        weights: Each running leg's.
+        k: How many each leg is asked for.
+        fusion: None if there is nothing to fuse: the one leg's scores are the hits'.
+        condition: The filter, understood.
+        vector: float32, the query's as ``check_vector`` returns it; None if nothing needs it.
+        diversify: Whether MMR chooses among the candidates.
+        degraded: What was asked for and cannot be done, a sentence each.
+        notes: What was left out because it would change nothing, a sentence each.
+    """
+
+    mode: Mode
+    legs: tuple[Leg, ...]
+    weights: Mapping[str, float]
+    k: int
+    fusion: Fusion | None
+    condition: Condition
+    vector: NDArray[np.float32] | None
+    diversify: bool
+    degraded: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def make_plan(snapshot: Snapshot, query: Query) -> Plan:
+    """Decide what to run.
+
+    Raises:
+        QueryError: If nothing that was asked for can be run.
+        DimensionError: If the query's vector does not fit the store.
+        FilterError: If the filter does not parse.
+    """
+    mode = query.resolved_mode
+    condition = Condition.of(query.filter)
+    vector: NDArray[np.float32] | None = None
+    if query.vector is not None and (mode != "text" or query.mmr_lambda is not None):
+        vector = check_vector(query.vector, dim=snapshot.dim, metric=snapshot.metric)
+    legs: list[Leg] = []
+    missing: list[str] = []
+    notes: list[str] = []
+    for name in ("vector", "text") if mode == "hybrid" else (mode,):
+        if mode == "hybrid" and not query.weights.get(name, 0.0):
+            notes.append(f"{name}: not run, its weight is 0")
+            continue
+        made = _vector_leg(snapshot, vector) if name == "vector" else _text_leg(snapshot, query)
+        if isinstance(made, str):
+            missing.append(made)
+        else:
+            legs.append(made)
+    # An empty store answers with nothing; a text without terms is at fault whatever is stored.
+    if not legs and (snapshot.n > snapshot.dead or mode == "text"):
+        raise QueryError(" ".join(missing) + " Nothing can be searched.")
+    if mode == "hybrid" and legs and missing:
+        missing = [f"{why} Only the {legs[0].name} leg was searched." for why in missing]
+    diversify = query.mmr_lambda is not None and bool(legs)
+    if diversify and vector is None:
+        raise QueryError(
+            "mmr_lambda compares candidates with the query's vector, and the query has none. "
+            "Give a vector too, or leave mmr_lambda out."
+        )
+    if diversify and snapshot.vector is None:
+        diversify = False
+        missing.append("The store has no vectors, so the hits could not be diversified.")
+    return Plan(
+        mode=mode,
+        legs=tuple(legs),
+        weights={leg.name: query.weights[leg.name] if mode == "hybrid" else 1.0 for leg in legs},
+        k=query.resolved_fetch_k if mode == "hybrid" or diversify else query.top_k,
+        fusion=query.fusion if mode == "hybrid" else None,
+        condition=condition,
+        vector=vector,
+        diversify=diversify,
+        degraded=tuple(missing),
+        notes=tuple(notes),
+    )
+
+
+def _vector_leg(snapshot: Snapshot, vector: NDArray[np.float32] | None) -> VectorLeg | str:
+    if vector is None or snapshot.vector is None or not len(snapshot.sample):
+        return "The store holds no vectors to compare the query's with."
+    return VectorLeg(snapshot, snapshot.vector, vector)
+
+
+def _text_leg(snapshot: Snapshot, query: Query) -> TextLeg | str:
+    terms = snapshot.analyzer.query_terms(query.text or "")
+    if not terms:
+        return f"The text {query.text!r} holds no term that could be searched."
+    return TextLeg(snapshot, terms)

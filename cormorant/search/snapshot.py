@@ -1,0 +1,104 @@
+"""What does a search see of a store?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.index.contract import Mask, VectorIndex
+from cormorant.model import Metric, Record
+
+if TYPE_CHECKING:
+    from cormorant.analysis import Analyzer
+    from cormorant.filters import Filter
+    from cormorant.index.metadata import Columns
+    from cormorant.index.text import TextIndex
+
+__all__ = ["Snapshot"]
+
+
+class Snapshot(Protocol):
+    """One consistent state of a store. Everything is addressed by slot, 0 … n-1."""
+
+    @property
+    def n(self) -> int:
+        """Slots, dead ones included."""
+        ...
+
+    @property
+    def dead(self) -> int:
+        """How many slots are not alive."""
+        ...
+
+    @property
+    def alive(self) -> Mask:
+        """Shape (n,): False where a record was deleted or replaced."""
+        ...
+
+    @property
+    def has_vector(self) -> Mask:
+        """Shape (n,): False where the record came without a vector."""
+        ...
+
+    @property
+    def sample(self) -> NDArray[np.int64]:
+        """Live slots with a vector, whose scores stand for the whole collection's.
+
+        The same while other records come and go, so that statistics hardly move.
+        """
+        ...
+
+    @property
+    def columns(self) -> Columns:
+        """The metadata index."""
+        ...
+
+    @property
+    def text(self) -> TextIndex:
+        """The text index."""
+        ...
+
+    @property
+    def vector(self) -> VectorIndex | None:
+        """The vector index; None if the store has no vectors yet."""
+        ...
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """Text → terms."""
+        ...
+
+    @property
+    def metric(self) -> Metric:
+        """How vectors are compared."""
+        ...
+
+    @property
+    def dim(self) -> int | None:
+        """Numbers per vector; None if the store has no vectors yet."""
+        ...
+
+    @property
+    def bm25(self) -> tuple[float, float]:
+        """(k1, b)."""
+        ...
+
+    @property
+    def scope(self) -> Filter | None:
+        """AND-ed under every filter; None if there is none."""
+        ...
+
+    def vectors(self) -> NDArray[np.float32] | None:
+        """float32, shape (n, dim), read-only; None if the store has no vectors yet."""
+        ...
+
+    def fetch(self, slots: Sequence[int] | NDArray[np.int64]) -> list[Record]:
+        """The records at the given slots, in that order, metadata copied."""
+        ...
+
+    def scan(self) -> Iterator[tuple[int, Record]]:
+        """Every live record with its slot, ascending."""
+        ...
