@@ -1,3 +1,127 @@
-"""x"""
+"""What is in this store?"""
 
-VERB = None
+from __future__ import annotations
+
+import dataclasses
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from cormorant.cli.asking import open_to_read
+from cormorant.cli.verb import Verb, add_json, add_store
+from cormorant.cli.width import clip, plain, table
+
+if TYPE_CHECKING:
+    from cormorant.cli.console import Console
+    from cormorant.cli.settings import Settings
+    from cormorant.store import Stats
+
+__all__ = ["VERB", "size_text"]
+
+_KIB = 1024
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    add_store(parser)
+    add_json(parser)
+
+
+def _run(args: Namespace, settings: Settings, console: Console) -> int:  # noqa: ARG001 - every verb's
+    with open_to_read(args.store) as store:
+        stats = store.stats()
+    if args.json:
+        console.json(_fields(args.store, stats))
+        return 0
+    for line in table(list(_rows(args.store, stats))):
+        console.print(line)
+    if stats.fields:
+        console.print("\nmetadata")
+        for line in table(_field_rows(stats), right=(2, 3)):
+            console.print(clip(f"  {line}", console.width))
+    if stats.dead:
+        console.note(f"{stats.dead} dead records take space; cormorant compact {args.store}")
+    return 0
+
+
+def _fields(path: str, stats: Stats) -> dict[str, Any]:
+    return {
+        "store": path,
+        "records": stats.records,
+        "with_vector": stats.with_vector,
+        "dead": stats.dead,
+        "dim": stats.dim,
+        "metric": stats.metric,
+        "analyzer": dict(stats.analyzer),
+        "embedder": stats.embedder,
+        "require_scope": list(stats.require_scope),
+        "generation": stats.generation,
+        "lsn": stats.lsn,
+        "unfolded": stats.unfolded,
+        "size_bytes": stats.size_bytes,
+        "metadata": {name: dataclasses.asdict(info) for name, info in sorted(stats.fields.items())},
+    }
+
+
+def _rows(path: str, stats: Stats) -> list[tuple[str, str]]:
+    vectors = f"{stats.with_vector:,}"
+    if stats.dim is not None:
+        vectors += f" of {stats.dim} numbers, {stats.metric}"
+    rows = [
+        ("store", path),
+        ("records", f"{stats.records:,}"),
+        ("vectors", vectors),
+        ("embedder", stats.embedder or "none remembered"),
+        ("language", str(stats.analyzer.get("language", ""))),
+        ("dead", f"{stats.dead:,}"),
+        ("size", size_text(stats.size_bytes)),
+        ("changes", f"{stats.lsn:,}, {stats.unfolded:,} not folded"),
+    ]
+    if stats.require_scope:
+        rows.append(("scope", f"required on {', '.join(stats.require_scope)}"))
+    return rows
+
+
+def _field_rows(stats: Stats) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("field", "kinds", "in", "distinct", "such as")]
+    for name, info in sorted(stats.fields.items()):
+        distinct = "" if info.distinct is None else f"{info.distinct:,}"
+        sample = ", ".join(map(str, info.values)) or f"{info.low} … {info.high}"
+        rows.append(
+            (plain(name), ", ".join(info.kinds), f"{info.present:,}", distinct, plain(sample))
+        )
+    return rows
+
+
+def size_text(size: int) -> str:
+    """Bytes for a screen: ``1.4 MiB``."""
+    amount = float(size)
+    for unit in ("bytes", "KiB", "MiB"):
+        if amount < _KIB:
+            return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.1f} {unit}"
+        amount /= _KIB
+    return f"{amount:,.1f} GiB"
+
+
+VERB = Verb(
+    name="info",
+    says="say what is in a store",
+    tells="Prints how many records there are, how they are searched, and what their metadata hold.",
+    arguments=_arguments,
+    run=_run,
+    fields={
+        "store": "the store's folder",
+        "records": "that can be found",
+        "with_vector": "records that have a vector",
+        "dead": "deleted or replaced, whose space compact gives back",
+        "dim": "numbers per vector; null if there are none",
+        "metric": "cosine, dot or euclidean",
+        "analyzer": "how text becomes terms",
+        "embedder": "its specification; null if none is remembered",
+        "require_scope": "fields every call must be scoped by",
+        "generation": "of the vector file",
+        "lsn": "how many changes were ever made",
+        "unfolded": "changes a reader replays when it opens",
+        "size_bytes": "of all files",
+        "metadata": "by field: the kinds of its values, in how many records, how many distinct "
+        "texts, the most frequent ones, the lowest and highest number or date",
+    },
+)

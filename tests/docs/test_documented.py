@@ -87,7 +87,9 @@ PAGES = sorted(path for path in ROOT.glob("**/*.md") if ".venv" not in path.part
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_lead_somewhere(page):
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    text = re.sub(
+        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
