@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+import cormorant
 
-from crashlab import ptrace
+HERE = str(Path(__file__).parent)
+sys.path.insert(0, HERE)
+
+from crashlab import ptrace  # noqa: E402 - its path comes first
 
 TALLY: pytest.StashKey[Counter[str]] = pytest.StashKey()
 
@@ -19,6 +23,14 @@ TALLY: pytest.StashKey[Counter[str]] = pytest.StashKey()
 def tally(pytestconfig: pytest.Config) -> Counter[str]:
     """Counts over the whole session: runs, images, bad, acks, …"""
     return pytestconfig.stash.setdefault(TALLY, Counter())
+
+
+@pytest.fixture(autouse=True)
+def same_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Child processes import `crashlab` and the very `cormorant` that is under test."""
+    package = str(Path(cormorant.__file__).parents[1])
+    paths = [HERE, package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
 
 
 @pytest.fixture(scope="session")

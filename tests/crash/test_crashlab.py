@@ -257,6 +257,12 @@ def test_a_failed_sync_is_not_made_good_by_a_later_one() -> None:
     assert possible(again) == {b"w"}
 
 
+def test_a_failed_sync_of_a_directory_changes_nothing() -> None:
+    made = (Link(ROOT, "f", 1, directory=False), Sync(ROOT, 1, ".", failed=True))
+    assert possible(hand(*made)) == {None, b""}
+    assert possible(hand(*made, Sync(ROOT, 2, "."))) == {b""}
+
+
 def test_names_need_their_directory_synced() -> None:
     named = (Link(ROOT, "f", 1, directory=False), Write(1, 0, b"1"), Sync(1, 2, "f"))
     assert possible(hand(*named)) == {None, b"1"}

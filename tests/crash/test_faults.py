@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import random
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from crashlab.judge import judge
 from crashlab.recorder import SYNCS, WRITES
 from crashlab.runs import Trial, numbered, power_losses, traced_trial
 from crashlab.tracer import Fault
+
+from cormorant import errors
 
 LENGTH = 12
 SHARED = 10  # runs that share a plan
@@ -68,15 +71,18 @@ def test_a_call_that_fails(
     trial = traced_trial(tmp_path / "disk", seed, LENGTH, fault, options=("--retry",))
     note = f"plan {seed}, {fault}, struck {trial.recording.struck}, said {trial.said}"
     assert trial.recording.struck, note
-    failed = [line for line in trial.said if line.startswith("fail ")]
+    failed = [line.split(maxsplit=3)[1:] for line in trial.said if line.startswith("fail ")]
     assert not [line for line in trial.said if line.startswith("crash ")], note
     assert not [line for line in trial.said if line.endswith(" neither")], note
-    assert trial.said[-1].endswith(" close") or "open" in trial.said[-1], note
-    for line in failed:
-        place = line.split()[1]
-        assert "Error" in line.split()[2], note
-        if place != "close" and fault.times == 1:
+    for place, error, message in failed:
+        assert issubclass(getattr(errors, error), errors.StoreError), note
+        # It says which file, and what the system or SQLite said.
+        assert str(tmp_path) in message, note
+        assert re.search(r"E[A-Z]{2,}|SQLITE_[A-Z]+", message), note
+        if fault.times == 1 and place != "close":
             assert f"ack {place}" in trial.said, note
+    if fault.times == 1 and "close" not in [place for place, *_ in failed]:
+        assert trial.said[-1] == "ack close", note
     says = judge(tmp_path / "disk" / "store", trial.ops, trial.said)
     assert not says, f"{note}: {says}"
     bad = power_losses(trial, tmp_path / "images", dice=run, images=IMAGES)

@@ -21,10 +21,9 @@ from cormorant.model import Record
 PRELUDE = """
 import os, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
 from crashlab.plan import item, open_store
 from cormorant.errors import StoreClosed, StoreError
-folder = Path(sys.argv[2])
+folder = Path(sys.argv[1])
 say = lambda text: os.write(1, text.encode() + b"\\n")
 wait = sys.stdin.readline
 """
@@ -107,7 +106,7 @@ store.close()
 def script(folder: Path, body: str) -> Iterator[subprocess.Popen[bytes]]:
     """A child that runs a piece of Python beside us."""
     program = PRELUDE + textwrap.dedent(body)
-    argv = [sys.executable, "-c", program, str(Path(__file__).parent), str(folder)]
+    argv = [sys.executable, "-c", program, str(folder)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         try:
             yield child

@@ -6,7 +6,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 from crashlab.plan import make_plan, open_store, states
-from crashlab.runs import HERE, numbered, worker
+from crashlab.runs import READER, numbered, worker
 
 LENGTH = 60
 
@@ -47,7 +46,7 @@ def test_two_readers_and_a_writer(run: int, tmp_path: Path, tally: Counter[str])
     open_store(folder).close()
     seed = 900 + run
     expected = states(make_plan(seed, LENGTH, whole=True))
-    reader_argv = [sys.executable, str(HERE / "reader.py"), str(folder)]
+    reader_argv = [*READER, str(folder)]
     with ExitStack() as stack:
         readers = [stack.enter_context(process(reader_argv)) for _ in range(2)]
         done = 0
@@ -89,7 +88,7 @@ def test_the_reader_finds_a_half_batch(tmp_path: Path) -> None:
         op = next(o for o in make_plan(1, 40, whole=True) if o.kind == "add" and o.size > 2)
         store.add(op.records())
         store.delete([op.records()[0].id])
-    argv = [sys.executable, str(HERE / "reader.py"), str(folder)]
+    argv = [*READER, str(folder)]
     with process(argv) as reader:
         figures = finish(reader)
     assert figures["problems"]

@@ -44,9 +44,14 @@ Parts: TypeAlias = list[tuple[int, bytes]]
 def durable(recording: Recording, cut: int) -> set[int]:
     """Indexes of the events before ``cut`` that no power loss at ``cut`` can undo."""
     kept: set[int] = set()
+    directories = set(recording.start.directories)
     pending: dict[int, list[int]] = {}  # node → events not yet covered
     for index, event in enumerate(recording.events[:cut]):
+        if isinstance(event, Link) and event.directory:
+            directories.add(event.node)
         if isinstance(event, Sync):
+            if event.failed and event.node in directories:
+                continue
             waiting = pending.get(event.node, [])
             covered = [i for i in waiting if i < event.since]
             pending[event.node] = [i for i in waiting if i >= event.since]

@@ -78,8 +78,9 @@ class Resize:
 class Sync:
     """fsync or fdatasync returned: what was done to the node before event ``since`` is durable.
 
-    ``failed``: it returned an error, and the kernel forgot the dirty pages it could not write
-    (as Linux does): no later sync brings them back.
+    ``failed``: it returned an error, and the kernel forgot the dirty pages of the file it could
+    not write (as Linux does): no later sync brings them back. A directory's names are not
+    forgotten: they go through a journal, and a file system that cannot write that stops.
     """
 
     node: int

@@ -1,6 +1,6 @@
 """A reader process: looks at a store again and again while another process writes.
 
-    python reader.py FOLDER
+    python -m crashlab.reader FOLDER
 
 It says ``ready`` once the store is open, reads until its stdin is closed, looks once more and then
 writes one JSON object: how many snapshots it saw, how many different ones, what was wrong, and
@@ -15,13 +15,10 @@ import select
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-
-from cormorant.model import Query, Record  # noqa: E402 - the path comes first
-from cormorant.store import Store  # noqa: E402
-from crashlab.judge import contents, half_batches  # noqa: E402
-from crashlab.plan import DIM, EVERYWHERE, open_store  # noqa: E402
+from cormorant.model import Query, Record
+from cormorant.store import Store
+from crashlab.judge import contents, half_batches
+from crashlab.plan import DIM, EVERYWHERE, open_store
 
 
 def versions(records: list[Record]) -> dict[str, int]:

@@ -19,9 +19,10 @@ from crashlab.judge import judge
 from crashlab.plan import Model, Op, make_plan
 from crashlab.tracer import Fault, record
 
-__all__ = ["Bad", "Trial", "numbered", "power_losses", "traced_trial", "worker"]
+__all__ = ["READER", "Bad", "Trial", "numbered", "power_losses", "traced_trial", "worker"]
 
-HERE: Final = Path(__file__).parent
+WRITER: Final = (sys.executable, "-m", "crashlab.worker")
+READER: Final = (sys.executable, "-m", "crashlab.reader")
 
 
 def numbered(total: int, fast: int) -> list[Any]:
@@ -32,7 +33,7 @@ def numbered(total: int, fast: int) -> list[Any]:
 
 def worker(folder: Path, seed: int, length: int, *options: str) -> list[str]:
     """The command line of a writer."""
-    return [sys.executable, str(HERE / "worker.py"), str(folder), str(seed), str(length), *options]
+    return [*WRITER, str(folder), str(seed), str(length), *options]
 
 
 @dataclass(frozen=True)

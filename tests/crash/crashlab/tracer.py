@@ -112,8 +112,9 @@ class _Watch:
         if stdin is None or stdout is None:
             raise ValueError("the child needs pipes")
         if stdout.readline() != b"ready\n":
-            self._child.wait()
-            return Recorder(self._root, self._pid, after=self._after).recording
+            nothing = Recorder(self._root, self._pid, after=self._after).recording
+            nothing.status = self._child.wait()
+            return nothing
         self._recorder = Recorder(self._root, self._pid, after=self._after)
         for tid in [int(task.name) for task in Path(f"/proc/{self._pid}/task").iterdir()]:
             ptrace.seize(tid)

@@ -1,6 +1,6 @@
 """The writer process: does a plan and acknowledges each call on stdout once it has returned.
 
-    python worker.py FOLDER SEED LENGTH [--whole] [--start N] [--skip N] [--retry]
+    python -m crashlab.worker FOLDER SEED LENGTH [--whole] [--start N] [--skip N] [--retry]
 
 It says ``ready``, waits for a line on stdin, and then, a line each: ``ack open``, ``ack N``. A call
 that fails gives ``fail N TYPE MESSAGE``; then it stops or, with ``--retry``, says what this process
@@ -18,13 +18,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-
-from cormorant.errors import CormorantError, StoreError  # noqa: E402
-from cormorant.store import Store  # noqa: E402
-from crashlab.judge import contents, differences  # noqa: E402 - the path comes first
-from crashlab.plan import (  # noqa: E402
+from cormorant.errors import CormorantError, StoreError
+from cormorant.store import Store
+from crashlab.judge import contents, differences
+from crashlab.plan import (
     Model,
     Op,
     backup_folder,
