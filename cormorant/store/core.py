@@ -208,8 +208,10 @@ class Core:
             config=config.to_json() if config else None,
         )
         with self._state_lock:
-            if self._state is not None:
-                self._state = self._state.apply(delta)
+            state = self._state
+            # A reader may have seen the commit, and applied it, before this line.
+            if state is not None and state.lsn == delta.lsn - 1:
+                self._state = state.apply(delta)
         if config is not None:
             self._config = config
         self._checkpoint_if_due(writer)
