@@ -1,14 +1,15 @@
-"""How are named arrays kept in a file that can be mapped and never executes anything?
+r"""How are named arrays kept in a file that can be mapped and never executes anything?
 
 Layout (little-endian; ``docs/FORMAT.md`` is the reference)::
 
-    0   8   magic  b"CRMARR1\\n"
+    0   8   magic  b"CRMARR1\n"
     8   4   version, 1
     12  4   crc32 of the header
     16  8   length of the header
     24  8   length of the file
     32      header: JSON {group: {name: {dtype, shape, offset, crc32}}}
-    …       each array's bytes, C order, at an offset that is a multiple of 64
+    …       from the next multiple of 64 on: each array's bytes, C order, each at an
+            offset from there that is a multiple of 64
 
 Mapping checks the header and every bound, not the data: that is ``verify_arrays``.
 """
@@ -21,7 +22,7 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from cormorant.errors import CorruptionError, FormatError
 from cormorant.storage import files
 from cormorant.storage.types import Arrays
 
-__all__ = ["map_arrays", "verify_arrays", "write_arrays"]
+__all__ = ["ArrayFile", "map_arrays", "verify_arrays", "write_arrays"]
 
 _MAGIC = b"CRMARR1\n"
 _VERSION = 1
@@ -91,31 +92,55 @@ def map_arrays(path: str | Path) -> dict[str, dict[str, NDArray[Any]]]:
         CorruptionError: If the header is damaged or points outside the file.
         FormatError: If a newer release wrote it.
     """
-    path = Path(path)
-    groups: dict[str, dict[str, NDArray[Any]]] = {}
-    for group, name, array, _ in _entries(path):
-        members = groups.setdefault(group, {})
-        if name is not None and array is not None:
-            members[name] = array
-    return groups
+    return ArrayFile(Path(path)).groups
 
 
 def verify_arrays(path: str | Path) -> list[str]:
     """Which arrays of the file are damaged? A sentence each; empty is good."""
-    path = Path(path)
-    found: list[str] = []
     try:
-        for group, name, array, crc in _entries(path):
-            if array is None:
-                continue
+        return ArrayFile(Path(path)).damage()
+    except FileNotFoundError:
+        return ["the file is missing"]
+    except (CorruptionError, FormatError) as exc:
+        return [str(exc)]
+
+
+class ArrayFile:
+    """A mapped file; it stays readable when its name is gone.
+
+    Attributes:
+        path: Where it lay when it was mapped.
+        groups: Group name → array name → array, read-only.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        CorruptionError: If the header is damaged or points outside the file.
+        FormatError: If a newer release wrote it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.groups: dict[str, dict[str, NDArray[Any]]] = {}
+        self._crcs: dict[tuple[str, str], int] = {}
+        mapped = _map(path)
+        header, start = _header(path, mapped)
+        for group, members in header.items():
+            if not isinstance(members, dict):
+                raise _damaged(path, f"group {group!r} is not a table of arrays")
+            arrays = self.groups.setdefault(group, {})
+            for name, entry in members.items():
+                arrays[name], crc = _array(path, mapped, start, f"{group}/{name}", entry)
+                self._crcs[group, name] = crc
+
+    def damage(self) -> list[str]:
+        """Which arrays do not match their checksum? A sentence each."""
+        found = []
+        for (group, name), crc in self._crcs.items():
+            array = self.groups[group][name]
             got = zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
             if got != crc:
-                found.append(f"array {group}/{name}: crc32 is {got:#010x}, recorded {crc:#010x}")
-    except FileNotFoundError:
-        found.append("the file is missing")
-    except (CorruptionError, FormatError) as exc:
-        found.append(str(exc))
-    return found
+                found.append(f"array {group}/{name} has crc32 {got:#010x}, recorded is {crc:#010x}")
+        return found
 
 
 def _aligned(offset: int) -> int:
@@ -132,7 +157,7 @@ def _plan(
         members: dict[str, Any] = {}
         for name, array in arrays.items():
             plain = np.asarray(array)
-            if plain.dtype.kind not in _KINDS:
+            if plain.dtype.kind not in _KINDS or not plain.dtype.itemsize:
                 raise TypeError(
                     f"Array {group}/{name} has type {plain.dtype}; only numbers, booleans and "
                     "fixed-width strings can be kept in a file."
@@ -141,7 +166,7 @@ def _plan(
             plain = np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("<"))
             data = plain.reshape(-1).view(np.uint8).data if plain.nbytes else memoryview(b"")
             members[name] = {
-                "dtype": plain.dtype.str.replace("=", "<"),
+                "dtype": plain.dtype.str,
                 "shape": shape,
                 "offset": offset,
                 "crc32": zlib.crc32(data),
@@ -153,28 +178,19 @@ def _plan(
     return header, chunks, offset
 
 
-def _entries(path: Path) -> Iterator[tuple[str, str | None, NDArray[Any] | None, int]]:
-    """Group, name, array and recorded crc32 of each array, bounds checked."""
+def _map(path: Path) -> mmap.mmap:
     fd = files.open_read(path)
     try:
         size = os.fstat(fd).st_size
         if size < _PREFIX.size:
             raise _damaged(path, f"it is {size} bytes long, shorter than its prefix")
-        mapped = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+        return mmap.mmap(fd, size, access=mmap.ACCESS_READ)
     finally:
         os.close(fd)
-    header, start = _header(path, mapped, size)
-    for group, members in header.items():
-        if not isinstance(members, dict):
-            raise _damaged(path, f"group {group!r} is not a table of arrays")
-        if not members:
-            yield group, None, None, 0
-        for name, entry in members.items():
-            array, crc = _array(path, mapped, start, size, f"{group}/{name}", entry)
-            yield group, name, array, crc
 
 
-def _header(path: Path, mapped: mmap.mmap, size: int) -> tuple[dict[str, Any], int]:
+def _header(path: Path, mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
+    size = len(mapped)
     magic, version, crc, length, total = _PREFIX.unpack(mapped[: _PREFIX.size])
     if magic != _MAGIC:
         raise _damaged(path, f"it begins with {magic!r}, not {_MAGIC!r}")
@@ -200,7 +216,7 @@ def _header(path: Path, mapped: mmap.mmap, size: int) -> tuple[dict[str, Any], i
 
 
 def _array(
-    path: Path, mapped: mmap.mmap, start: int, size: int, name: str, entry: object
+    path: Path, mapped: mmap.mmap, start: int, name: str, entry: object
 ) -> tuple[NDArray[Any], int]:
     if not isinstance(entry, dict):
         raise _damaged(path, f"array {name} is not described")
@@ -217,6 +233,7 @@ def _array(
     if type(offset) is not int or offset < 0 or offset % _ALIGN or type(crc) is not int:
         raise _damaged(path, f"array {name} has offset {offset!r} and crc32 {crc!r}")
     count = math.prod(shape)
+    size = len(mapped)
     if count * dtype.itemsize > size - start - offset or any(side > size for side in shape):
         raise _damaged(path, f"array {name} of shape {shape} at {offset} ends past the file")
     if count == 0:

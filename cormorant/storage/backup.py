@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError, FormatError
-from cormorant.storage import files, opening, sql
+from cormorant.storage import files, opening
 from cormorant.storage.arrays import write_arrays
 from cormorant.storage.folder import Folder
 from cormorant.storage.reader import Reader
@@ -70,7 +69,10 @@ def _copy(ground: Ground, folder: Path) -> None:
     with Reader(ground) as reader:
         head = reader.head
         opening.make_folders(folder)
-        _copy_rows(reader, opening.new_database(folder))
+        with opening.new_database(folder) as connection:
+            reader.copy_into(connection)
+            # The copy says that it is in WAL mode; leaving it makes it whole in one file.
+            connection.execute("PRAGMA journal_mode = DELETE")
         _write_vectors(target.vector_path(head.generation), reader.vectors())
         if head.base_n:
             base = reader.base()
@@ -82,25 +84,6 @@ def _copy(ground: Ground, folder: Path) -> None:
     for name in ("vectors", "derived"):
         files.sync_folder(folder / name)
     opening.name_database(folder)
-
-
-def _copy_rows(reader: Reader, path: Path) -> None:
-    os.close(files.create(path))
-    target = sql.connect(path)
-    try:
-        reader.copy_into(target)
-        # The copy says that it is in WAL mode; leaving and entering makes it whole in one file.
-        target.execute("PRAGMA journal_mode = DELETE")
-        target.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.Error as exc:
-        raise sql.sql_error(exc, path, "write the backup") from exc
-    finally:
-        target.close()
-    fd = files.open_write(path)
-    try:
-        files.sync(fd, path)
-    finally:
-        os.close(fd)
 
 
 def _write_vectors(path: Path, vectors: NDArray[np.float32] | None) -> None:

@@ -10,7 +10,7 @@ import datetime as dt
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -76,8 +76,8 @@ def encode_metadata(metadata: Mapping[str, Any]) -> str:
         raise RecordError(f"metadata has a number that cannot be written down: {exc}.") from None
     if size > defaults.MAX_METADATA_BYTES:
         raise RecordError(
-            f"metadata is {size} bytes as JSON; at most {defaults.MAX_METADATA_BYTES} are accepted. "
-            "Put long text into the record's text, or keep it elsewhere."
+            f"metadata is {size} bytes as JSON; at most {defaults.MAX_METADATA_BYTES} are "
+            "accepted. Put long text into the record's text, or keep it elsewhere."
         )
     return text
 
@@ -129,35 +129,33 @@ def _table(table: Mapping[Any, Any], path: str, depth: int) -> dict[str, Any]:
 
 
 def _value(value: Any, path: str, key: str | int, depth: int) -> Any:
+    """A value that is not of a plain type, or an item of a list."""
     if type(value) in _PLAIN:
         return value
+    below = f"{path}[{key!r}]"
     if isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64)):
         value = value.item()
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise RecordError(
-                f"{path}[{key!r}] is {value}; only finite numbers can be stored. Leave it out, or "
-                "use None."
-            )
-        return float(value)
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, dt.date):
-        return _day(value, f"{path}[{key!r}]")
+    for kind, convert in _SCALARS:
+        if isinstance(value, kind):
+            return convert(value, below)
     if not isinstance(value, (Mapping, list, tuple)):
-        _refuse(value, f"{path}[{key!r}]")
+        _refuse(value, below)
     if depth >= MAX_DEPTH:
         raise RecordError(
-            f"{path[:200]} is nested deeper than {MAX_DEPTH} levels, or contains itself. Flatten it."
+            f"{path[:200]} is nested deeper than {MAX_DEPTH} levels, or contains itself. "
+            "Flatten it."
         )
-    below = f"{path}[{key!r}]"
     if isinstance(value, Mapping):
         return _table(value, below, depth + 1)
     return [_value(item, below, place, depth + 1) for place, item in enumerate(value)]
+
+
+def _number(value: float, path: str) -> float:
+    if not math.isfinite(value):
+        raise RecordError(
+            f"{path} is {value}; only finite numbers can be stored. Leave it out, or use None."
+        )
+    return float(value)
 
 
 def _day(value: dt.date, path: str) -> dict[str, str]:
@@ -168,6 +166,16 @@ def _day(value: dt.date, path: str) -> dict[str, str]:
             _refuse(value, path)
         return {_DATETIME: text}
     return {_DATE: dt.date.isoformat(value)}
+
+
+_SCALARS: Final[tuple[tuple[type, Callable[[Any, str], Any]], ...]] = (
+    (float, _number),
+    (bool, lambda value, _: value),
+    (int, lambda value, _: int(value)),
+    (str, lambda value, _: str.__str__(value)),
+    (dt.date, _day),
+)
+"""In this order: a bool is an int too. Subclasses (an Enum's, say) become the plain type."""
 
 
 def _refuse(value: object, path: str) -> NoReturn:

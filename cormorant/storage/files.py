@@ -9,7 +9,6 @@ import errno
 import fcntl
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from cormorant.errors import StoreError
@@ -98,20 +97,13 @@ def truncate(fd: int, size: int, path: Path) -> None:
         raise io_error(exc, path, "resize") from exc
 
 
-def _flush() -> Callable[[int], object]:
-    if sys.platform == "darwin":
-        # fsync there does not reach the platter.
-        return lambda fd: fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-    return lambda fd: os.fdatasync(fd)
-
-
-_FLUSH = _flush()
-
-
 def sync(fd: int, path: Path) -> None:
     """Force the file's bytes and size to the disk."""
     try:
-        _FLUSH(fd)
+        if sys.platform == "darwin":
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # fsync there does not reach the platter
+        else:
+            os.fdatasync(fd)
     except OSError as exc:
         raise io_error(exc, path, "sync") from exc
 

@@ -16,127 +16,71 @@ from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError, StoreError
 from cormorant.storage import files, lock
-from cormorant.storage.arrays import map_arrays, write_arrays
-from cormorant.storage.mapping import map_vectors
+from cormorant.storage.arrays import write_arrays
+from cormorant.storage.pin import FolderPin
 from cormorant.storage.ranges import Base
 from cormorant.storage.types import Arrays, Head
 
 __all__ = ["Folder"]
 
-_GENERATION = re.compile(r"([1-9][0-9]{0,17})\.(f32|rows)", re.ASCII)
-_CHECKPOINT = re.compile(r"(g[1-9][0-9]{0,17}|[0-9]{1,18}-[0-9]{1,18})", re.ASCII)
+_GENERATION: Final = re.compile(r"([1-9][0-9]{0,17})\.(f32|rows)", re.ASCII)
+_CHECKPOINT: Final = re.compile(r"(g[1-9][0-9]{0,17}|[0-9]{1,18}-[0-9]{1,18})", re.ASCII)
+_UNFINISHED: Final = "cormorant.sqlite.new"
 _ITEM: Final = 4  # bytes of a float32
 _COPY_BYTES: Final = 4 * 1024 * 1024
 
 
-class FolderPin:
-    """Open files of one generation and one checkpoint: unlinking does not take them away."""
-
-    def __init__(self, folder: Folder, head: Head) -> None:
-        self._named = (head.generation, head.checkpoint_name)
-        self._path = folder.vector_path(head.generation)
-        self._damage: dict[str, CorruptionError] = {}
-        self.missing = False
-        self._fd: int | None = None
-        self._mapped: NDArray[np.float32] | None = None
-        self._base = Base.empty()
-        self._checkpoint: dict[str, Arrays] = {}
-        try:
-            self._fd = files.open_read(self._path)
-        except FileNotFoundError:
-            self._lost("vectors", self._path)
-        if head.base_n:
-            path = folder.rows_path(head.generation)
-            try:
-                self._base = read_base(path, head.base_n)
-            except FileNotFoundError:
-                self._lost("base", path)
-            except CorruptionError as exc:
-                self._damage["base"] = exc
-        if head.checkpoint_name is not None:
-            path = folder.checkpoint_path(head.checkpoint_name)
-            try:
-                self._checkpoint = dict(map_arrays(path))
-            except FileNotFoundError:
-                self._lost("checkpoint", path)
-            except CorruptionError as exc:
-                self._damage["checkpoint"] = exc
-
-    def matches(self, head: Head) -> bool:
-        return self._named == (head.generation, head.checkpoint_name)
-
-    def vectors(self, n: int, dim: int) -> NDArray[np.float32]:
-        mapped = self._mapped
-        if mapped is None or len(mapped) < n or mapped.shape[1] != dim:
-            self._raise("vectors")
-            mapped = self._mapped = map_vectors(self._fd or 0, n, dim, self._path)
-        return mapped[:n]
-
-    def base(self, base_n: int) -> Base:
-        self._raise("base")
-        if len(self._base.rows) != base_n:
-            raise CorruptionError(
-                f"The .rows file of {self._path} describes {len(self._base.rows)} slots; the head "
-                f"says {base_n}. Restore the store from a backup.",
-                str(self._path),
-            )
-        return self._base
-
-    def checkpoint(self) -> dict[str, Arrays]:
-        self._raise("checkpoint")
-        return dict(self._checkpoint)
-
-    def _lost(self, part: str, path: Path) -> None:
-        self.missing = True
-        then = "check(repair=True) rebuilds it." if part == "checkpoint" else "Restore a backup."
-        self._damage[part] = CorruptionError(f"{path} is missing. {then}", str(path))
-
-    def _raise(self, part: str) -> None:
-        if part in self._damage:
-            raise self._damage[part]
-
-    def __del__(self) -> None:
-        if getattr(self, "_fd", None) is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._fd or 0)
-
-
 class Folder:
-    """The files of a store beside SQLite's; all changes are made under the lock."""
+    """The files of a store beside SQLite's; all changes are made under the lock.
+
+    Attributes:
+        path: The store's folder.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._vectors = path / "vectors"
+        self._derived = path / "derived"
         self._fd: int | None = None
-        self._open_generation = 0
+        self._fd_path = path
+        self._fd_generation = 0
+        self._swept = False
 
     def vector_path(self, generation: int) -> Path:
         """Where a generation's vectors lie."""
-        return self.path / "vectors" / f"{generation}.f32"
+        return self._vectors / f"{generation}.f32"
 
     def rows_path(self, generation: int) -> Path:
         """Where a compacted generation's row numbers lie."""
-        return self.path / "vectors" / f"{generation}.rows"
+        return self._vectors / f"{generation}.rows"
 
     def checkpoint_path(self, name: str) -> Path:
         """Where a checkpoint lies.
 
         Raises:
-            CorruptionError: If the name is not one that a store gives: it could point elsewhere.
+            CorruptionError: If no store gives such a name: it could point anywhere.
         """
         if _CHECKPOINT.fullmatch(name) is None:
             where = str(self.path / "cormorant.sqlite")
             raise CorruptionError(f"{where} is damaged: it names a checkpoint {name!r}.", where)
-        return self.path / "derived" / f"{name}.bin"
+        return self._derived / f"{name}.bin"
 
     def pin(self, head: Head) -> FolderPin:
         """Open what the head names."""
-        return FolderPin(self, head)
-
-    # Writing, under the lock
+        name = head.checkpoint_name
+        return FolderPin(
+            head,
+            vectors=self.vector_path(head.generation),
+            rows=self.rows_path(head.generation) if head.base_n else None,
+            checkpoint=None if name is None else self.checkpoint_path(name),
+        )
 
     def prepare(self, head: Head) -> None:
-        """Drop what a writer that died left behind: unnamed files, bytes past the committed length."""
-        self._sweep(head)
+        """Drop what a writer that died left: unnamed files, bytes past the committed length."""
+        self.remove_unnamed(head)
+        if not self._swept:
+            self._sweep_creation()
+            self._swept = True
         fd, path = self._writable(head)
         committed = head.n * (head.dim or 0) * _ITEM
         size = os.fstat(fd).st_size
@@ -168,11 +112,40 @@ class Folder:
         path = self.checkpoint_path(name)
         path.unlink(missing_ok=True)
         write_arrays(path, arrays)
-        files.sync_folder(path.parent)
+        files.sync_folder(self._derived)
+
+    def drop_checkpoint(self, name: str) -> None:
+        """Remove a checkpoint that nothing names."""
+        files.unlink(self.checkpoint_path(name))
 
     def remove_unnamed(self, head: Head) -> list[str]:
-        """Remove what the head no longer names; returns what could not be removed."""
-        return self._sweep(head)
+        """Remove what the head does not name; returns what could not be removed.
+
+        A generation that a compaction is building is locked by it, and stays. Names that no
+        store gives are nobody's business.
+        """
+        gone = []
+        building = set()
+        for name in os.listdir(self._vectors):  # noqa: PTH208 - names are enough, at every write
+            match = _GENERATION.fullmatch(name)
+            if match is None or int(match[1]) == head.generation:
+                continue
+            if int(match[1]) not in building:
+                if self._is_building(int(match[1]), head):
+                    building.add(int(match[1]))
+                else:
+                    gone.append(self._vectors / name)
+        for name in os.listdir(self._derived):  # noqa: PTH208 - the same
+            stem = name.removesuffix(".bin")
+            if stem in {name, head.checkpoint_name} or _CHECKPOINT.fullmatch(stem) is None:
+                continue
+            if not (stem.startswith("g") and self._is_building(int(stem[1:]), head)):
+                gone.append(self._derived / name)
+        return [str(path) for path in gone if not files.unlink(path)]
+
+    def claim(self, head: Head) -> FolderClaim:
+        """Begin a new generation; needs no lock."""
+        return FolderClaim(self, head.generation + 1)
 
     def release(self) -> None:
         """Let go of the vector file."""
@@ -180,18 +153,10 @@ class Folder:
         if fd is not None:
             os.close(fd)
 
-    def drop_checkpoint(self, name: str) -> None:
-        """Remove a checkpoint that nothing names."""
-        files.unlink(self.checkpoint_path(name))
-
-    def claim(self, head: Head) -> FolderClaim:
-        """Begin a new generation; needs no lock."""
-        return FolderClaim(self, head.generation + 1)
-
     def total_bytes(self) -> int:
         """Size of all files of the store."""
         total = 0
-        for folder in (self.path, self.path / "vectors", self.path / "derived"):
+        for folder in (self.path, self._vectors, self._derived):
             for entry in folder.iterdir():
                 with contextlib.suppress(FileNotFoundError):
                     if entry.is_file():
@@ -199,52 +164,58 @@ class Folder:
         return total
 
     def _writable(self, head: Head) -> tuple[int, Path]:
-        path = self.vector_path(head.generation)
-        if self._fd is None or self._open_generation != head.generation:
+        """The current generation's vector file, open for writing."""
+        if self._fd is None or self._fd_generation != head.generation:
             self.release()
+            self._fd_path = self.vector_path(head.generation)
             try:
-                self._fd = files.open_write(path)
+                self._fd = files.open_write(self._fd_path)
             except FileNotFoundError as exc:
                 raise CorruptionError(
-                    f"{path} is missing. Restore the store from a backup.", str(path)
+                    f"{self._fd_path} is missing. Restore the store from a backup.",
+                    str(self._fd_path),
                 ) from exc
-            self._open_generation = head.generation
-        return self._fd, path
+            self._fd_generation = head.generation
+        return self._fd, self._fd_path
 
-    def _sweep(self, head: Head) -> list[str]:
-        left: list[str] = []
-        building = set()
-        for entry in (self.path / "vectors").iterdir():
-            match = _GENERATION.fullmatch(entry.name)
-            if match is None or int(match[1]) == head.generation or int(match[1]) in building:
-                continue
-            generation = int(match[1])
-            if generation > head.generation and _is_locked(self.vector_path(generation)):
-                building.add(generation)
-            elif not files.unlink(entry):
-                left.append(str(entry))
-        for entry in (self.path / "derived").iterdir():
-            match = _CHECKPOINT.fullmatch(entry.stem)
-            if match is None or entry.suffix != ".bin" or entry.stem == head.checkpoint_name:
-                continue
-            generation = int(entry.stem[1:]) if entry.stem.startswith("g") else 0
-            if generation > head.generation and _is_locked(self.vector_path(generation)):
-                continue
-            if not files.unlink(entry):
-                left.append(str(entry))
-        return left
+    def _is_building(self, generation: int, head: Head) -> bool:
+        """Is a compaction at work on this generation?"""
+        if generation <= head.generation:
+            return False
+        try:
+            fd = files.open_read(self.vector_path(generation))
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def _sweep_creation(self) -> None:
+        """Remove what SQLite left beside its file when the store's making was cut short."""
+        for name in os.listdir(self.path):  # noqa: PTH208 - the same
+            if name.startswith(_UNFINISHED):
+                files.unlink(self.path / name)
 
 
 class FolderClaim:
     """A generation's files under construction.
 
-    Its vector file is locked: the next writer, who removes what nothing names, lets it be,
-    and takes it away if the builder died.
+    Its vector file is locked by its builder: the next writer, who removes what nothing
+    names, lets it be, and takes it away if the builder died.
+
+    Attributes:
+        generation: Its number, which nobody else has.
+        path: Its vector file.
     """
 
     def __init__(self, folder: Folder, lowest: int) -> None:
         self._folder = folder
         self._kept = False
+        self._pid = os.getpid()
         self.generation = lowest
         while True:
             self.path = folder.vector_path(self.generation)
@@ -258,10 +229,12 @@ class FolderClaim:
             os.close(self._fd)  # a writer removed it before it was locked
 
     def put(self, lo: int, vectors: NDArray[np.float32]) -> None:
+        """Place vectors at slots from ``lo`` on."""
         data = vectors.data.cast("B")
         files.pwrite_all(self._open, data, lo * vectors.shape[1] * _ITEM, self.path)
 
     def copy_run(self, source: Head, lo: int, hi: int, to: int) -> int:
+        """Copy the source generation's slots [lo, hi) to ``to``; returns their bytes' crc32."""
         width = (source.dim or 0) * _ITEM
         path = self._folder.vector_path(source.generation)
         crc = 0
@@ -276,6 +249,7 @@ class FolderClaim:
         return crc
 
     def seal(self, base: Base) -> None:
+        """Add the base; all is durable on return."""
         path = self._folder.rows_path(self.generation)
         path.unlink(missing_ok=True)
         write_arrays(path, {"base": base._asdict()})
@@ -283,16 +257,19 @@ class FolderClaim:
         files.sync_folder(path.parent)
 
     def sync(self, n: int, dim: int | None) -> None:
+        """Make it ``n`` slots long and durable."""
         files.truncate(self._open, n * (dim or 0) * _ITEM, self.path)
         files.sync(self._open, self.path)
 
     def keep(self) -> None:
+        """The head names it now; let go of it."""
         self._kept = True
         self.drop()
 
     def drop(self) -> None:
+        """Remove it, unless it was kept. Idempotent."""
         fd, self._fd = self._fd, None
-        if fd is None:
+        if fd is None or self._pid != os.getpid():
             return
         if not self._kept:
             files.unlink(self._folder.rows_path(self.generation))
@@ -304,41 +281,3 @@ class FolderClaim:
         if self._fd is None:
             raise StoreError(f"The new generation {self.path} was let go of already.")
         return self._fd
-
-
-def read_base(path: Path, base_n: int) -> Base:
-    """What a ``.rows`` file says.
-
-    Raises:
-        FileNotFoundError: If it is missing.
-        CorruptionError: If it is damaged.
-    """
-    damage = f"{path} is damaged: {{}}. Restore the store from a backup."
-    try:
-        arrays = map_arrays(path)["base"]
-        base = Base(*(arrays[name] for name in ("rows", "has_vector", "ends", "crcs")))
-    except KeyError as exc:
-        raise CorruptionError(damage.format(f"no array {exc}"), str(path)) from exc
-    kinds = [(a.dtype.str, a.ndim) for a in base]
-    if (
-        kinds != [("<i8", 1), ("|b1", 1), ("<i8", 1), ("<u4", 1)]
-        or not len(base.rows) == len(base.has_vector) == base_n
-        or len(base.ends) != len(base.crcs)
-    ):
-        raise CorruptionError(damage.format(f"its arrays are {kinds}"), str(path))
-    return base
-
-
-def _is_locked(path: Path) -> bool:
-    """Is a compaction at work on this generation?"""
-    try:
-        fd = files.open_read(path)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False

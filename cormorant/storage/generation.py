@@ -39,6 +39,7 @@ class NewGeneration:
         n: Slots it carries over.
         rows: int64, shape (n,): their rows.
         sealed: Whether :meth:`seal` was called.
+        size_before: Bytes of all files before the copy was made.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class NewGeneration:
         self.n = len(keep)
         self.rows = slots.rows[keep]
         self.sealed = False
+        self.size_before = ground.vault.total_bytes()
         self._has_vector = slots.has_vector[keep]
         self._ends: list[int] = []
         self._crcs: list[int] = []
@@ -96,7 +98,7 @@ class NewGeneration:
 
     def close(self) -> None:
         """Let go of it; unless the head names it, remove it. Idempotent."""
-        if self._closed:
+        if self._closed or self._ground.is_forked:
             return
         self._closed = True
         self._ground.let_go(self)

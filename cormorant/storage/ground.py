@@ -1,4 +1,4 @@
-"""What do snapshots and writes stand on? Connections, locks, pins, and what a failure does to them."""
+"""What do snapshots and writes stand on? Connections, locks, pins; and what does a failure do?"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from cormorant.storage.folder import Folder
 from cormorant.storage.head import read_head
 from cormorant.storage.memory import Memory, SharedConnection
 from cormorant.storage.pool import Pool
-from cormorant.storage.types import Head, Reclaimed
+from cormorant.storage.types import Head
 
 if TYPE_CHECKING:
     from cormorant.storage.generation import NewGeneration
@@ -79,7 +80,20 @@ class Ground:
             self.vault = Folder(folder)
             self._lock = lock.FileLock(folder / opening.LOCK)
 
+        weakref.finalize(self, _let_go, self._pid, self.connections, self.vault)
+
+    @property
+    def is_forked(self) -> bool:
+        """Is this the child of the process that opened the store?"""
+        return self._pid != os.getpid()
+
     def check_file(self) -> None:
+        """Refuse a file that is not a store's.
+
+        Raises:
+            FormatError: If it is not ours, or of another format.
+            CorruptionError: If it is damaged.
+        """
         connection = self.connections.acquire()
         try:
             if self.sqlite_path is not None:
@@ -91,15 +105,19 @@ class Ground:
     def close(self) -> None:
         """Let go of all files, as soon as open snapshots end. Idempotent."""
         self._closed = True
-        if self._pid == os.getpid():
+        if self.is_forked:
+            return
+        self._pin = None
+        # A write that runs in another thread ends first; one of this thread ends later.
+        mine = self._turn_of == threading.get_ident()
+        with contextlib.nullcontext() if mine else self._turn:
             self.connections.close()
-            self._pin = None
-            with self._turn:
-                self.vault.release()
+            self.vault.release()
 
     def begin_read(self) -> tuple[sqlite3.Connection, Head, Pin]:
+        """A snapshot: its connection, head and open files."""
         self._check_open()
-        absent: Head | None = None
+        absent: tuple[int, str | None] | None = None
         while True:
             connection = self.connections.acquire()
             try:
@@ -109,19 +127,22 @@ class Ground:
             except BaseException:
                 self.connections.release(connection, threading.get_ident())
                 raise
-            same = absent is not None and absent[1:] == head[1:]
-            if not pin.missing or same:
+            named = head.generation, head.checkpoint_name
+            if not pin.missing or absent == named:
                 self._head = head
                 return connection, head, pin
-            # A compaction may have removed files between the snapshot and their opening.
-            absent = head
+            # A compaction may have removed files between the snapshot and their opening. If
+            # the next head names the same ones they are lost, which is said on their use.
+            absent = named
             self.connections.release(connection, threading.get_ident())
 
     def end_read(self, connection: sqlite3.Connection, owner: int) -> None:
+        """The snapshot that thread ``owner`` began is over."""
         self.connections.end(connection)
         self.connections.release(connection, owner)
 
     def begin_write(self) -> tuple[sqlite3.Connection, Head, Pin]:
+        """The only writer's connection, head and open files; waits for the lock."""
         self.check_writable()
         self._take_turn()
         try:
@@ -142,13 +163,14 @@ class Ground:
     def end_write(self, connection: sqlite3.Connection) -> None:
         """Let go of the lock."""
         try:
-            if self._pid == os.getpid():
+            if not self.is_forked:
                 self._move_log(connection)
         finally:
             self.connections.release_writer(connection)
             self._end_turn()
 
     def pinned_for(self, head: Head) -> Pin:
+        """Open what the head names, or share what is open."""
         pin = self._pin
         if pin is None or not pin.matches(head):
             pin = self.vault.pin(head)
@@ -157,6 +179,7 @@ class Ground:
         return pin
 
     def settings(self, head: Head, load: Callable[[], dict[str, Any]]) -> Mapping[str, Any]:
+        """The configuration as of ``head``, loaded if it changed."""
         key = (head.config_lsn, head.dim)
         known = self._settings
         if known is None or known[0] != key:
@@ -200,16 +223,19 @@ class Ground:
                 yield
                 connection.execute("COMMIT")
             except BaseException as exc:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
                 if not isinstance(exc, sqlite3.Error):
                     raise
-                error = sql.sql_error(exc, self.sqlite_path, "write")
-                self._poison = str(error)
-                raise error from exc
+                raise self._failed(connection, exc) from exc
 
-    def reclaim(self, connection: sqlite3.Connection, head: Head) -> Reclaimed:
-        before = self.vault.total_bytes()
+    def reclaim(self, connection: sqlite3.Connection, head: Head) -> tuple[bool, list[str]]:
+        """Make deleted bytes go.
+
+        Returns:
+            Whether a reader keeps old bytes, and files that could not be removed.
+        """
         pending = False
         with self.poisoning("reclaim space"):
             try:
@@ -219,17 +245,10 @@ class Ground:
                     pending = self._cut_pending = self._cut_log(connection, wait_ms=_CUT_WAIT_MS)
             except sqlite3.Error as exc:
                 raise sql.sql_error(exc, self.sqlite_path, "reclaim space of") from exc
-            left = self.vault.remove_unnamed(head)
-        return Reclaimed(before, self.vault.total_bytes(), pending, tuple(left))
-
-    # Inside
-
-    def _check_open(self) -> None:
-        process.check_process(self._pid, self.path)
-        if self._closed:
-            raise StoreClosed(f"The store {self.path or MEMORY} is closed. Open it again.")
+            return pending, self.vault.remove_unnamed(head)
 
     def check_writable(self) -> None:
+        """Refuse early what a write would refuse."""
         self._check_open()
         if self.read_only:
             raise StoreError(
@@ -238,9 +257,35 @@ class Ground:
             )
         if self._poison is not None:
             raise StoreError(
-                f"{self.path or MEMORY} takes no more writes since one failed ({self._poison}) "
-                "Open the store again; what was acknowledged is intact."
+                f"{self.path or MEMORY} takes no more writes, because one failed: {self._poison} "
+                "What was acknowledged is intact. Close the store and open it again."
             )
+
+    # Inside
+
+    def _failed(self, connection: sqlite3.Connection, exc: sqlite3.Error) -> StoreError:
+        """What to raise for a transaction that SQLite could not make."""
+        error = sql.sql_error(exc, self.sqlite_path, "write")
+        code = getattr(exc, "sqlite_errorcode", None)
+        if code is None or sql.is_transient(code):
+            return error
+        self._poison = str(error)
+        # The failed COMMIT may have reached SQLite's log whole, only its sync failed: a crash
+        # now would bring it back, though the caller is told that it was not stored. A change
+        # of nothing takes its place in the log.
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("UPDATE head SET lsn = lsn")
+            connection.execute("COMMIT")
+        except sqlite3.Error:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        return error
+
+    def _check_open(self) -> None:
+        process.check_process(self._pid, self.path)
+        if self._closed:
+            raise StoreClosed(f"The store {self.path or MEMORY} is closed. Open it again.")
 
     def _take_turn(self) -> None:
         me = threading.get_ident()
@@ -260,7 +305,7 @@ class Ground:
 
     def _end_turn(self) -> None:
         try:
-            if self._lock is not None and self._pid == os.getpid():
+            if self._lock is not None and not self.is_forked:
                 self._lock.release()
         finally:
             self._turn_of = 0
@@ -290,3 +335,10 @@ class Ground:
         finally:
             connection.execute(f"PRAGMA busy_timeout = {int(defaults.BUSY_TIMEOUT_S * 1000)}")
         return bool(busy)
+
+
+def _let_go(pid: int, connections: Connections, vault: Vault) -> None:
+    """For a store that was dropped without being closed."""
+    if pid == os.getpid():
+        connections.close()
+        vault.release()

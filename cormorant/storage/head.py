@@ -42,7 +42,7 @@ def read_head(connection: sqlite3.Connection, path: Path | None, known: Head | N
     if (
         any(type(value) is not int or value < 0 for value in whole if value is not None)
         or not isinstance(head.checkpoint_name, str | None)
-        or not 0 < head.generation
+        or head.generation < 1
         or not head.base_n <= head.checkpoint_n <= head.n < head.next_row
         or head.checkpoint_lsn > head.lsn
     ):

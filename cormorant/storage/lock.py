@@ -97,8 +97,9 @@ def hold(fd: int, path: Path) -> bool:
 
 def let_go(fd: int) -> None:
     """Unlock and close; unlocking alone reaches a copy that a forked child may hold."""
-    with contextlib.suppress(OSError):
-        fcntl.flock(fd, fcntl.LOCK_UN)
+    if fd not in _held:  # a forked child: drop_inherited closed it, and its number may be reused
+        return
+    fcntl.flock(fd, fcntl.LOCK_UN)
     _held.discard(fd)
     os.close(fd)
 

@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from cormorant.errors import StoreClosed
 from cormorant.storage import lock, sql
 from cormorant.storage.ranges import Base
-from cormorant.storage.types import Arrays, Head
+from cormorant.storage.types import Arrays, Head, Problem
 
 __all__ = ["Memory", "SharedConnection"]
 
@@ -28,27 +29,36 @@ __all__ = ["Memory", "SharedConnection"]
 class MemoryPin:
     """The arrays of one generation and one checkpoint."""
 
-    missing = False
-
     def __init__(self, memory: Memory, head: Head) -> None:
+        self.missing = False
         self._named = (head.generation, head.checkpoint_name)
         self._memory = memory
         self._checkpoint = memory.checkpoints.get(head.checkpoint_name or "", {})
 
     def matches(self, head: Head) -> bool:
+        """Is it what the head names?"""
         return self._named == (head.generation, head.checkpoint_name)
 
     def vectors(self, n: int, dim: int) -> NDArray[np.float32]:
+        """The first ``n`` vectors, read-only."""
         held = self._memory.arrays.get(self._named[0])
-        view = np.zeros((n, dim), np.float32) if held is None else held[:n]
+        if held is None and n:
+            raise StoreClosed("This thread compacted the store inside this snapshot; it is over.")
+        view = np.empty((0, dim), np.float32) if held is None else held[:n]
         view.flags.writeable = False
         return view
 
     def base(self, base_n: int) -> Base:
+        """What compaction carried over into the generation."""
         return self._memory.bases[self._named[0]] if base_n else Base.empty()
 
     def checkpoint(self) -> dict[str, Arrays]:
+        """The checkpoint's arrays; {} if there is none."""
         return dict(self._checkpoint)
+
+    def problems(self) -> list[Problem]:
+        """None: what is in memory has no bytes of its own to check."""
+        return []
 
 
 class Memory:
@@ -64,8 +74,12 @@ class Memory:
         """Hold what the head names."""
         return MemoryPin(self, head)
 
+    def vector_path(self, generation: int) -> Path:
+        """A name for messages."""
+        return Path(f":memory:/{generation}")
+
     def room(self, generation: int, n: int, dim: int) -> NDArray[np.float32]:
-        """A generation's buffer, with room for ``n`` vectors; the old one stays with its viewers."""
+        """A generation's buffer, with room for ``n`` vectors; who views the old one keeps it."""
         held = self.arrays.get(generation)
         if held is None or held.shape[1] != dim:
             held = np.zeros((max(n, 64), dim), np.float32)
@@ -127,25 +141,31 @@ class MemoryClaim:
         self._kept = False
 
     def put(self, lo: int, vectors: NDArray[np.float32]) -> None:
+        """Place vectors at slots from ``lo`` on."""
         hi = lo + len(vectors)
         self._memory.room(self.generation, hi, vectors.shape[1])[lo:hi] = vectors
 
     def copy_run(self, source: Head, lo: int, hi: int, to: int) -> int:
+        """Copy the source generation's slots [lo, hi) to ``to``; returns their bytes' crc32."""
         run = self._memory.arrays[source.generation][lo:hi]
         self.put(to, run)
         return zlib.crc32(run.data.cast("B"))
 
     def seal(self, base: Base) -> None:
+        """Add the base."""
         self._memory.bases[self.generation] = base
 
     def sync(self, n: int, dim: int | None) -> None:
+        """Make it ``n`` slots long."""
         if dim is not None:
             self._memory.room(self.generation, n, dim)
 
     def keep(self) -> None:
+        """The head names it now."""
         self._kept = True
 
     def drop(self) -> None:
+        """Remove it, unless it was kept."""
         if not self._kept:
             self._memory.arrays.pop(self.generation, None)
             self._memory.bases.pop(self.generation, None)
@@ -177,7 +197,7 @@ class SharedConnection:
             self._readers[me] = self._readers.get(me, 0) + 1
             return connection
 
-    def release(self, connection: sqlite3.Connection, owner: int) -> None:
+    def release(self, _connection: sqlite3.Connection, owner: int, /) -> None:
         """A read ended that thread ``owner`` began."""
         with self._changed:
             left = self._readers[owner] - 1
@@ -203,7 +223,7 @@ class SharedConnection:
         """A write call ended."""
 
     @contextmanager
-    def alone(self, timeout_s: float) -> Iterator[None]:
+    def alone(self, timeout_s: float, /) -> Iterator[None]:
         """Around a commit: waits for other threads' reads to end.
 
         Raises:

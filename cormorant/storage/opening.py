@@ -9,7 +9,7 @@ import contextlib
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,9 +17,19 @@ from typing import Any, Final
 from cormorant.errors import ConfigError, FormatError, NotFound, StoreError
 from cormorant.storage import files, process, sql
 from cormorant.storage.lock import FileLock
+from cormorant.storage.pool import Pool
 from cormorant.storage.writer import encode_config
 
-__all__ = ["DATABASE", "LOCK", "Opened", "first_settings", "make_folders", "name_database", "prepare"]
+__all__ = [
+    "DATABASE",
+    "LOCK",
+    "Opened",
+    "first_settings",
+    "make_folders",
+    "name_database",
+    "new_database",
+    "prepare",
+]
 
 DATABASE: Final = "cormorant.sqlite"
 LOCK: Final = "lock"
@@ -101,6 +111,29 @@ def make_folders(folder: Path) -> None:
         files.make_folder(folder / name)
 
 
+@contextlib.contextmanager
+def new_database(folder: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a SQLite file that is built under another name, durable at the end."""
+    path = folder / _NEW
+    os.close(files.create(path))
+    # Through a pool, so that a fork meanwhile is noticed: it is the same file after its naming.
+    pool = Pool(path, immutable=False)
+    connection = pool.acquire()
+    try:
+        yield connection
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.Error as exc:
+        raise sql.sql_error(exc, path, "create") from exc
+    finally:
+        pool.release(connection, 0)
+        pool.close()
+    fd = files.open_write(path)
+    try:
+        files.sync(fd, path)
+    finally:
+        os.close(fd)
+
+
 def name_database(folder: Path) -> None:
     """Give the finished SQLite file its name: from now on the folder is a store."""
     new, database = folder / _NEW, folder / DATABASE
@@ -109,11 +142,6 @@ def name_database(folder: Path) -> None:
     except OSError as exc:
         raise files.io_error(exc, database, "name") from exc
     files.sync_folder(folder)
-
-
-def new_database(folder: Path) -> Path:
-    """Where the SQLite file is built."""
-    return folder / _NEW
 
 
 def _is_store(folder: Path) -> bool:
@@ -148,8 +176,9 @@ def _is_unfinished(folder: Path, names: Iterable[str]) -> bool:
             continue
         if name not in _FOLDERS or (folder / name).is_symlink() or not (folder / name).is_dir():
             return False
-        if any(entry.name != "1.f32" or entry.stat().st_size for entry in (folder / name).iterdir()):
-            return False
+        for entry in (folder / name).iterdir():
+            if entry.name != "1.f32" or entry.stat().st_size:
+                return False
     return True
 
 
@@ -169,23 +198,12 @@ def _make(folder: Path, config: Mapping[str, Any] | None, timeout_s: float) -> b
         with contextlib.suppress(FileExistsError):
             os.close(files.create(first))
         files.sync_folder(first.parent)
-        _build(new_database(folder), config)
+        with new_database(folder) as connection:
+            first_settings(connection, config)
         name_database(folder)
     finally:
         guard.release()
     return True
-
-
-def _build(path: Path, config: Mapping[str, Any] | None) -> None:
-    os.close(files.create(path))
-    connection = sql.connect(path)
-    try:
-        first_settings(connection, config)
-        connection.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.Error as exc:
-        raise sql.sql_error(exc, path, "create") from exc
-    finally:
-        connection.close()
 
 
 def _check_kinds(folder: Path) -> None:

@@ -18,7 +18,7 @@ from cormorant.storage import process, sql
 
 __all__ = ["Pool"]
 
-_KEPT = 16  # idle connections; more readers at once open and close their own
+_KEPT = 8  # idle connections; more readers at once open and close their own
 _FORK_WAIT_S = 1.0  # how long a fork waits for calls that are running
 
 
@@ -70,11 +70,11 @@ class Pool:
         """Give the write call's connection back."""
         self.release(connection, 0)
 
-    def alone(self, timeout_s: float) -> AbstractContextManager[None]:
+    def alone(self, _timeout_s: float, /) -> AbstractContextManager[None]:
         """Around a commit: readers of a file need not leave."""
         return contextlib.nullcontext()
 
-    def release(self, connection: sqlite3.Connection, owner: int) -> None:
+    def release(self, connection: sqlite3.Connection, _owner: int, /) -> None:
         """Give a connection back; a transaction still open is rolled back."""
         if self._pid != os.getpid():
             process.leak(connection)
@@ -125,7 +125,7 @@ class Pool:
         self._changed.release()
 
     def abandon(self) -> bool:
-        """After a fork, in the child: True if a connection was in use, so the file is lost to it."""
+        """After a fork, in the child: was a connection in use? Then the file is lost to it."""
         self._changed = threading.Condition()
         for connection in self._used:
             process.leak(connection)

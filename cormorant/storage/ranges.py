@@ -105,9 +105,7 @@ def pack_flags(flags: NDArray[np.bool_]) -> tuple[int, bytes | None]:
     return vectors, np.packbits(flags, bitorder="little").tobytes()
 
 
-def unpack_flags(
-    vectors: int, packed: bytes | None, count: int, where: str
-) -> NDArray[np.bool_]:
+def unpack_flags(vectors: int, packed: bytes | None, count: int, where: str) -> NDArray[np.bool_]:
     """The inverse of :func:`pack_flags`."""
     if packed is None:
         if vectors not in {0, count}:

@@ -16,18 +16,18 @@ from cormorant.storage import sql
 from cormorant.storage.codec import decode_metadata
 from cormorant.storage.head import log_crc, record_crc
 from cormorant.storage.ranges import Base, Range, slot_map, unpack_flags
-from cormorant.storage.types import Arrays, Delta, Head, SlotMap, StoredRecord
+from cormorant.storage.types import Arrays, Delta, Head, Problem, SlotMap, StoredRecord
 
 if TYPE_CHECKING:
     import sqlite3
-
     from typing import Self
 
-    from cormorant.storage.vault import Pin
     from cormorant.storage.ground import Ground
+    from cormorant.storage.vault import Pin
 
 __all__ = ["Reader"]
 
+_IDS: Final = 'SELECT id, "row" FROM records WHERE id '
 _RECORD: Final = 'SELECT "row", id, text, metadata, crc FROM records WHERE "row" '
 _CHUNK: Final = 400  # parameters of one statement; SQLite may be built with a limit of 999
 
@@ -153,7 +153,7 @@ class Reader:
         found: dict[str, int] = {}
         for chunk in _chunks(ids):
             marks = ",".join("?" * len(chunk))
-            found.update(self._rows(f'SELECT id, "row" FROM records WHERE id IN ({marks})', chunk))
+            found.update(self._rows(f"{_IDS} IN ({marks})", chunk))
         return found
 
     def records(self, rows: Iterable[int]) -> dict[int, StoredRecord]:
@@ -187,6 +187,10 @@ class Reader:
         """What SQLite finds wrong with its own file."""
         says = [text for (text,) in self._rows("PRAGMA quick_check")]
         return [] if says == ["ok"] else says
+
+    def pin_problems(self) -> list[Problem]:
+        """What of the generation's and the checkpoint's files is missing or damaged."""
+        return self._pinned.problems()
 
     def copy_into(self, target: sqlite3.Connection) -> None:
         """Copy this snapshot's SQLite pages into another database."""

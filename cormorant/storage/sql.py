@@ -15,9 +15,11 @@ from cormorant.errors import CorruptionError, FormatError, StoreError, StoreLock
 __all__ = [
     "APPLICATION_ID",
     "FORMAT",
+    "check_format",
     "check_schema",
     "connect",
     "create",
+    "is_transient",
     "rows",
     "sql_error",
 ]
@@ -57,7 +59,10 @@ _PRAGMAS: Final = (
     "PRAGMA mmap_size = 0",  # a truncated mapping would be SIGBUS
 )
 
-_BUSY = sqlite3.SQLITE_BUSY
+_OBJECTS: Final = (
+    # SQLite's own (its statistics, say) can neither run nor hide anything.
+    "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+)
 _PRIMARY = 0xFF  # extended codes carry the primary one in the low byte
 
 
@@ -104,10 +109,7 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
     application = rows(connection, path, "PRAGMA application_id")[0][0]
     version = rows(connection, path, "PRAGMA user_version")[0][0]
     check_format(path, application, version)
-    found = {
-        _plain(text)
-        for (text,) in rows(connection, path, "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-    }
+    found = {_plain(text) for (text,) in rows(connection, path, _OBJECTS)}
     expected = {_plain(text) for text in SCHEMA}
     if found != expected:
         odd = sorted(text[:80] for text in found ^ expected)
@@ -157,7 +159,7 @@ def sql_error(exc: Exception, path: Path | None, doing: str) -> StoreError:
             "check() to see how far the damage goes.",
             where,
         )
-    if code == _BUSY:
+    if code == sqlite3.SQLITE_BUSY:
         return StoreLocked(
             f"Could not {doing} {where}: something else holds its SQLite lock for more than "
             f"{defaults.BUSY_TIMEOUT_S:g} s ({name}). Close other programs that opened the file."
@@ -171,6 +173,11 @@ def sql_error(exc: Exception, path: Path | None, doing: str) -> StoreError:
         f"Could not {doing} {where}: SQLite says {exc} ({name}). Nothing of this call was stored. "
         "Check the disk, then open the store again."
     )
+
+
+def is_transient(code: int) -> bool:
+    """Is this failure about others at work, and not about the file or the disk?"""
+    return code & _PRIMARY in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 def _plain(text: str) -> str:

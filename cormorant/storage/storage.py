@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -83,7 +82,6 @@ class Storage:
         self.read_only = opened.read_only
         self.created = opened.created
         self._ground = Ground(folder, opened, config, lock_timeout_s)
-        weakref.finalize(self, self._ground.close)
         try:
             self._ground.check_file()
         except BaseException:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.storage.ranges import Base
-from cormorant.storage.types import Arrays, Head
+from cormorant.storage.types import Arrays, Head, Problem
 
 __all__ = ["Claim", "Connections", "Pin", "Vault"]
 
@@ -37,6 +38,9 @@ class Pin(Protocol):
     def checkpoint(self) -> dict[str, Arrays]:
         """The checkpoint's arrays; {} if there is none."""
 
+    def problems(self) -> list[Problem]:
+        """What of it is missing, or does not match its checksum; vectors are not looked at."""
+
 
 class Connections(Protocol):
     """SQLite connections of one store."""
@@ -44,7 +48,7 @@ class Connections(Protocol):
     def acquire(self) -> sqlite3.Connection:
         """For one read."""
 
-    def release(self, connection: sqlite3.Connection, owner: int) -> None:
+    def release(self, connection: sqlite3.Connection, owner: int, /) -> None:
         """A read ended that thread ``owner`` began."""
 
     def begin(self, connection: sqlite3.Connection) -> None:
@@ -59,7 +63,7 @@ class Connections(Protocol):
     def release_writer(self, connection: sqlite3.Connection) -> None:
         """A write call ended."""
 
-    def alone(self, timeout_s: float) -> AbstractContextManager[None]:
+    def alone(self, timeout_s: float, /) -> AbstractContextManager[None]:
         """Around a commit: without readers, where they could not be isolated from it."""
 
     def close(self) -> None:
@@ -120,6 +124,9 @@ class Vault(Protocol):
 
     def release(self) -> None:
         """Let go of what writing holds open."""
+
+    def vector_path(self, generation: int) -> Path:
+        """A generation's vectors, for messages."""
 
     def total_bytes(self) -> int:
         """Size of everything it holds."""

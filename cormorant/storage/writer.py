@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import ConfigError, CorruptionError, DimensionError, RecordError, StoreError
-from cormorant.storage.ranges import Range, pack_flags
 from cormorant.storage.head import log_crc, read_head, record_crc, write_head
+from cormorant.storage.ranges import Range, pack_flags
 from cormorant.storage.reader import Reader
 from cormorant.storage.types import (
     Arrays,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from cormorant.storage.generation import NewGeneration
+    from cormorant.storage.ground import Ground
 
 __all__ = ["Writer"]
 
@@ -45,6 +46,10 @@ class Writer(Reader):
 
     A context manager, made by ``Storage.write``.
     """
+
+    def __init__(self, ground: Ground) -> None:
+        super().__init__(ground)
+        self._size_before: int | None = None
 
     def __enter__(self) -> Self:
         self._connection, self._head, self._pin = self._ground.begin_write()
@@ -199,11 +204,22 @@ class Writer(Reader):
             )
         new.switched()
         self._renew()
+        self._size_before = new.size_before
         return changed
 
     def reclaim(self) -> Reclaimed:
-        """Make deleted bytes go: rewrite SQLite's file, cut its log, remove old generations."""
-        return self._ground.reclaim(self._open, self.head)
+        """Make deleted bytes go: rewrite SQLite's file, cut its log, remove old generations.
+
+        A snapshot of this or another process that is still open keeps old bytes in SQLite's
+        log (``pending_readers``); they go with the first write after it has ended.
+
+        Returns:
+            Sizes before (of the whole compaction, after a switch) and after.
+        """
+        before = self._size_before or self._ground.vault.total_bytes()
+        pending, left = self._ground.reclaim(self._open, self.head)
+        after = self._ground.vault.total_bytes()
+        return Reclaimed(before, after, pending_readers=pending, left=tuple(left))
 
     # Inside
 
@@ -305,7 +321,7 @@ class _Batch:
             flags = np.ones(self.count, np.bool_)
         if flags.shape != (self.count,) or flags.dtype != np.bool_:
             raise DimensionError(
-                f"has_vector must be bool of shape ({self.count},); got {flags.dtype} {flags.shape}."
+                f"has_vector must be bool, shape ({self.count},); got {flags.dtype}, {flags.shape}."
             )
         self.flags = flags
         self.vectors, self.packed = pack_flags(flags)
@@ -356,9 +372,7 @@ def _delete(connection: sqlite3.Connection, rows: list[int]) -> None:
         )
 
 
-def _encoded(
-    records: Sequence[NewRecord], row: int
-) -> Iterator[tuple[int, str, str, str, int]]:
+def _encoded(records: Sequence[NewRecord], row: int) -> Iterator[tuple[int, str, str, str, int]]:
     for number, (id, text, metadata) in enumerate(records, row):
         try:
             crc = record_crc(id, text, metadata)
