@@ -46,7 +46,9 @@ def cpu_s(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def search_against_in_memory(rows: int = 10_000, dim: int = 384, asks: int = 10) -> dict[str, float]:
+def search_against_in_memory(
+    rows: int = 10_000, dim: int = 384, asks: int = 10
+) -> dict[str, float]:
     base, asked = corpus.vectors(rows, dim), corpus.vectors(200, dim, seed=8)
     texts = [f"text {i}" for i in range(rows)]
     peer = InMemoryVectorStore(_Given(dict(zip(texts, base.tolist(), strict=True))))
@@ -55,9 +57,7 @@ def search_against_in_memory(rows: int = 10_000, dim: int = 384, asks: int = 10)
         lambda: [peer.similarity_search_by_vector(q.tolist(), k=10) for q in asked[:asks]]
     )
     with cormorant.open(":memory:", dim=dim) as store:
-        store.add(
-            {"id": str(i), "text": texts[i], "vector": base[i]} for i in range(rows)
-        )
+        store.add({"id": str(i), "text": texts[i], "vector": base[i]} for i in range(rows))
         for q in asked[:20]:
             store.search(Query(vector=q))
         ours = cpu_s(lambda: [store.search(Query(vector=q, mode="vector")) for q in asked])

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from cormorant import defaults
 from cormorant.errors import ConfigError, CorruptionError
+from cormorant.model import Metric
 
 __all__ = ["StoreConfig"]
+
+_MAX_DIM: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class StoreConfig:
     """
 
     dim: int | None = None
-    metric: str = defaults.METRIC
+    metric: Metric = defaults.METRIC
     analyzer: Mapping[str, Any] | None = None
     bm25_k1: float = defaults.BM25_K1
     bm25_b: float = defaults.BM25_B
@@ -81,8 +84,9 @@ class StoreConfig:
                 missing = set(stored) - set(value)
                 if missing:
                     raise ConfigError(
-                        f"This store requires a scope on {sorted(stored)}; it cannot be opened with "
-                        f"require_scope={tuple(value)!r}. Leave require_scope out, or name them all."
+                        f"This store requires a scope on {sorted(stored)}; it cannot be opened "
+                        f"with require_scope={tuple(value)!r}. Leave require_scope out, or name "
+                        "them all."
                     )
                 continue
             raise ConfigError(
@@ -96,18 +100,22 @@ class StoreConfig:
 
 def _check(config: StoreConfig) -> None:
     dim = config.dim
-    if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int) or not 1 <= dim <= 65536):
-        raise ConfigError(f"dim must be a whole number from 1 to 65536; got {dim!r}.")
+    whole = isinstance(dim, int) and not isinstance(dim, bool)
+    if dim is not None and not (whole and 1 <= dim <= _MAX_DIM):
+        raise ConfigError(f"dim must be a whole number from 1 to {_MAX_DIM}; got {dim!r}.")
     if config.metric not in defaults.METRICS:
         raise ConfigError(
             f"metric must be one of {', '.join(defaults.METRICS)}; got {config.metric!r}."
         )
-    for name, value, high in (("bm25_k1", config.bm25_k1, math.inf), ("bm25_b", config.bm25_b, 1.0)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= high:
-            raise ConfigError(
-                f"{name} must be a number of at least 0{'' if math.isinf(high) else ' and at most 1'}; "
-                f"got {value!r}."
-            )
+    _check_number("bm25_k1", config.bm25_k1, math.inf)
+    _check_number("bm25_b", config.bm25_b, 1.0)
     names = config.require_scope
     if not isinstance(names, tuple) or not all(isinstance(n, str) and n for n in names):
         raise ConfigError(f"require_scope takes field names, such as ('tenant',); got {names!r}.")
+
+
+def _check_number(name: str, value: object, high: float) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 <= value <= high or math.isinf(value):  # type: ignore[arg-type,operator]
+        wanted = "of at least 0" if math.isinf(high) else f"from 0 to {high:g}"
+        raise ConfigError(f"{name} must be a number {wanted}; got {value!r}.")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cormorant import search as searching
 from cormorant.errors import NotFound, RecordError
-from cormorant.model import AddResult, Explanation, FilterLike, Query, Record, Result
+from cormorant.model import AddResult, Explanation, FilterLike, Metric, Query, Record, Result
 from cormorant.store.intake import check_ids, take_in
 from cormorant.store.scope import Scope
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from cormorant.storage import Writer
+    from cormorant.store.config import StoreConfig
     from cormorant.store.core import Core
     from cormorant.store.fingerprint import Fingerprint
     from cormorant.store.snapshot import Snapshot
@@ -45,9 +46,14 @@ class Door:
         return self._core.config.dim
 
     @property
-    def metric(self) -> str:
+    def metric(self) -> Metric:
         """``cosine``, ``dot`` or ``euclidean``."""
         return self._core.config.metric
+
+    @property
+    def config(self) -> StoreConfig:
+        """The settings the store was made with."""
+        return self._core.config
 
     @property
     def executor(self) -> ThreadPoolExecutor:
@@ -139,9 +145,7 @@ class Door:
 
         return core.write(commit, self._scope)
 
-    def delete(
-        self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None
-    ) -> int:
+    def delete(self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None) -> int:
         """Delete by ids, by filter, or those of the ids that satisfy the filter.
 
         Args:
@@ -194,9 +198,7 @@ class Door:
 
         def work(snapshot: Snapshot) -> list[Record]:
             known = snapshot.reader.rows_of(wanted)
-            rows = np.fromiter(
-                (known[id] for id in wanted if id in known), dtype=np.int64
-            )
+            rows = np.fromiter((known[id] for id in wanted if id in known), dtype=np.int64)
             slots = snapshot.state.slots_of(rows)
             records = snapshot.fetch(slots[slots >= 0])
             kept = [

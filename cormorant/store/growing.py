@@ -31,16 +31,9 @@ class Growing(Generic[T]):
 
     __slots__ = ("_buffer", "n")
 
-    def __init__(self, values: NDArray[T]) -> None:
-        self._buffer: _Buffer[T] = _Buffer(values, len(values))
-        self.n = len(values)
-
-    @classmethod
-    def _of(cls, buffer: _Buffer[T], n: int) -> Growing[T]:
-        view = cls.__new__(cls)
-        view._buffer = buffer
-        view.n = n
-        return view
+    def __init__(self, values: NDArray[T], *, _buffer: _Buffer[T] | None = None) -> None:
+        self._buffer = _buffer or _Buffer(values, len(values))
+        self.n = len(values) if _buffer is None else _buffer.used
 
     @property
     def view(self) -> NDArray[T]:
@@ -59,7 +52,7 @@ class Growing(Generic[T]):
             buffer = _Buffer(array, self.n)
         buffer.array[self.n : total] = values
         buffer.used = total
-        return self._of(buffer, total)
+        return Growing(buffer.array, _buffer=buffer)
 
     def with_values(self, at: NDArray[np.int64], value: Any) -> Growing[T]:
         """A copy with ``value`` at the given positions."""

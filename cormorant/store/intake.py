@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cormorant import defaults
 from cormorant.errors import RecordError
 from cormorant.index.vector import check_vectors
-from cormorant.model import Record
+from cormorant.model import Metric, Record
 from cormorant.storage import NewRecord, decode_metadata, encode_metadata
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def take_in(
     records: Iterable[Record | Mapping[str, Any]],
     *,
     dim: int | None,
-    metric: str,
+    metric: Metric,
     scope: Scope,
 ) -> Batch:
     """Check and encode a batch.
@@ -86,7 +86,9 @@ def take_in(
                 f"and {position}. Give each record its own id, or add them in two calls."
             )
         seen[record.id] = position
-        _check_string(record.text, f"text of {record.id!r}", position, limit=defaults.MAX_TEXT_BYTES)
+        _check_string(
+            record.text, f"text of {record.id!r}", position, limit=defaults.MAX_TEXT_BYTES
+        )
         if not record.text and record.vector is None:
             raise RecordError(
                 f"Record {record.id!r} has neither text nor vector, so nothing could ever find it."
@@ -150,8 +152,8 @@ def _check_string(value: object, what: str, position: int, *, limit: int) -> Non
         ) from error
     if size > limit:
         raise RecordError(
-            f"The {what} at position {position} has {size:,} bytes; at most {limit:,} are accepted. "
-            "Split it into chunks first."
+            f"The {what} at position {position} has {size:,} bytes; at most {limit:,} are "
+            "accepted. Split it into chunks first."
         )
 
 
@@ -168,7 +170,7 @@ def _metadata(record: Record, scope: Scope) -> tuple[str, dict[str, Any]]:
 
 
 def _vectors(
-    given: list[Any], ids: list[str], *, dim: int | None, metric: str
+    given: list[Any], ids: list[str], *, dim: int | None, metric: Metric
 ) -> tuple[NDArray[np.float32] | None, NDArray[np.bool_]]:
     has_vector = np.fromiter((v is not None for v in given), dtype=np.bool_, count=len(given))
     if not has_vector.any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from cormorant.store.state import State
 
 if TYPE_CHECKING:
     from cormorant.index.metadata import FieldInfo
-    from cormorant.storage import Reader, Writer
+    from cormorant.storage import NewGeneration, Reader, Reclaimed, Writer
     from cormorant.store.core import Core
     from cormorant.store.snapshot import Snapshot
 
@@ -205,7 +206,7 @@ def compact(core: Core) -> CompactReport:
         with new:
             new.seal(state.take(keep, new.generation).to_arrays())
             try:
-                reclaimed = core.write_all(lambda writer: _switch(core, writer, new))
+                reclaimed = core.write_all(partial(_switch, core, new))
             except StaleGeneration:
                 continue
         return CompactReport(
@@ -217,7 +218,7 @@ def compact(core: Core) -> CompactReport:
         )
 
 
-def _switch(core: Core, writer: Writer, new: Any) -> Any:
+def _switch(core: Core, new: NewGeneration, writer: Writer) -> Reclaimed:
     writer.switch_generation(new)
     core.forget()
     return writer.reclaim()
@@ -225,7 +226,7 @@ def _switch(core: Core, writer: Writer, new: Any) -> Any:
 
 def optimize(core: Core) -> None:
     """Fold the log into derived files."""
-    core.write_all(lambda writer: core.checkpoint(writer))
+    core.write_all(core.checkpoint)
 
 
 def backup(core: Core, path: Path) -> None:

@@ -101,7 +101,7 @@ class Scope:
             example = ", ".join(f'{field}="…"' for field in missing)
             raise ScopeError(
                 f"This store requires a scope on {', '.join(missing)} (an equality or $in); "
-                f"the call has {self if self else 'none'}. Use store.scope({example})."
+                f"the call has {self or 'none'}. Use store.scope({example})."
             )
 
     def stamp(self, metadata: dict[str, Any], *, id: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.index.vector import ExactIndex
-from cormorant.model import Record
+from cormorant.model import Metric, Record
 
 if TYPE_CHECKING:
     from cormorant.analysis import Analyzer
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Snapshot", "Vanished"]
 
 
-class Vanished(Exception):  # noqa: N818 - a signal between two files, never shown
+class Vanished(Exception):
     """Rows of the snapshot are gone: it was not isolated from a write. Run again."""
 
 
@@ -44,40 +44,48 @@ class Snapshot:
         self.config = config
         self.analyzer = analyzer
         self.scope: Filter | None = scope.filter
-        self.metric = config.metric
+        self.metric: Metric = config.metric
         self.bm25 = (config.bm25_k1, config.bm25_b)
         self._vector: VectorIndex | None = None
 
     @property
     def n(self) -> int:
+        """Slots, dead ones included."""
         return self.state.n
 
     @property
     def dead(self) -> int:
+        """How many slots are not alive."""
         return self.state.dead
 
     @property
     def alive(self) -> NDArray[np.bool_]:
+        """bool, shape (n,): False where a record was deleted or replaced."""
         return self.state.alive.view
 
     @property
     def has_vector(self) -> NDArray[np.bool_]:
+        """bool, shape (n,)."""
         return self.state.has_vector.view
 
     @property
     def columns(self) -> Columns:
+        """The metadata index."""
         return self.state.columns
 
     @property
     def text(self) -> TextIndex:
+        """The text index."""
         return self.state.text
 
     @property
     def sample(self) -> NDArray[np.int64]:
+        """Slots whose vector scores stand for the whole collection's."""
         return self.state.sample
 
     @property
     def dim(self) -> int | None:
+        """Numbers per vector; None if the store has no vectors yet."""
         return self.config.dim
 
     @property

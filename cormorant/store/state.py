@@ -83,7 +83,8 @@ class State:
             raise CorruptionError(f"A derived file is damaged: {error!r}.") from error
         if not len(rows) == len(alive) == len(has_vector) == columns.n == text.n:
             raise CorruptionError(
-                f"Derived files disagree: {len(rows)} rows, {columns.n} in columns, {text.n} in text."
+                f"Derived files disagree: {len(rows)} rows, {columns.n} in columns, "
+                f"{text.n} in text."
             )
         return cls(
             generation=generation,
@@ -183,10 +184,10 @@ class State:
                 text=state.text.append(delta.postings),
                 _sample=[],
             )
-        return replace(state, lsn=delta.lsn, _sample=state._sample)
+        return replace(state, lsn=delta.lsn)
 
     def take(self, keep: NDArray[np.int64], generation: int) -> State:
-        """The same records with only the slots in ``keep``, numbered anew: a compacted generation."""
+        """Only the slots in ``keep``, numbered anew: a compacted generation."""
         return State(
             generation=generation,
             lsn=self.lsn,

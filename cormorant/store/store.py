@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from cormorant import defaults
 from cormorant.analysis import analyzer_for
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from typing_extensions import Self
-
+    from cormorant.model import Metric
     from cormorant.store.maintenance import CheckReport, CompactReport, Stats
 
 __all__ = ["Store", "open"]
@@ -40,7 +39,7 @@ class Store(Door):
         path: str | os.PathLike[str],
         *,
         dim: int | None = None,
-        metric: str | None = None,
+        metric: Metric | None = None,
         language: str | None = None,
         bm25_k1: float | None = None,
         bm25_b: float | None = None,
@@ -59,7 +58,8 @@ class Store(Door):
             metric: ``cosine`` (the default), ``dot`` or ``euclidean``. Fixed once made.
             language: Whose stems and stop words the text leg uses, ``english`` by default;
                 Chinese and identifiers are handled whatever the language. Fixed once made.
-            bm25_k1, bm25_b: Lucene's 1.2 and .75 by default.
+            bm25_k1: Weight of repeated terms, Lucene's 1.2 by default.
+            bm25_b: Weight of length, Lucene's .75 by default.
             require_scope: Fields that every call must be scoped by.
             embedder: Specification of the embedder to remember.
             create: Make the store if the folder is missing or empty.
@@ -179,5 +179,5 @@ class Store(Door):
         return f"<cormorant.Store {self.path or ':memory:'}>"
 
 
-open = Store.open  # noqa: A001 - `cormorant.open` is the public name
+open = Store.open
 """The same as :meth:`Store.open`."""

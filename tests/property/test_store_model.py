@@ -133,7 +133,5 @@ class StoreMachine(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
-StoreMachine.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None
-)
+StoreMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 TestStore = StoreMachine.TestCase
