@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from cormorant.errors import CormorantError, EmbeddingError, UsageError
-from cormorant.langchain.embeddings.identity import identity, model_name
+from cormorant.langchain.embeddings.naming import identity, model_name, uncached
 from cormorant.langchain.embeddings.vectors import as_matrix, as_vector
 from cormorant.langchain.pool import in_pool
+from cormorant.store.fingerprint import Fingerprint
 
 __all__ = ["Embedder", "check_embedding"]
 
@@ -60,7 +61,13 @@ class Embedder(Embeddings):
         self.model = model_name(embedding)
         self.embedding_identity = identity(embedding)
         self.provider = type(embedding).__name__
+        self.fingerprint: Fingerprint | None = None  # once it was taken; see probed.py
         self._executor = executor
+
+    @property
+    def uncached(self) -> Embedder:
+        """The embedder without the caches around it, which probes must pass by."""
+        return Embedder(uncached(self.embedding), self._executor)
 
     @override
     def embed_documents(self, texts: list[str]) -> list[list[float]]:

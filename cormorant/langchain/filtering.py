@@ -47,13 +47,17 @@ def engine_filter(filter: LangChainFilter) -> FilterLike:
 
 
 def both(first: LangChainFilter | None, second: LangChainFilter | None) -> LangChainFilter | None:
-    """The filter that admits what both admit; None if neither is given."""
-    if first is None or second is None:
-        return second if first is None else first
-    one, other = engine_filter(first), engine_filter(second)
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return {"$and": [one, other]}
-    admits = (_predicate(one), _predicate(other))
+    """The filter that admits what both admit; None if neither is given.
+
+    Raises:
+        FilterError: If one does not parse, or one is a callable and the other holds ``$text``.
+    """
+    given = [engine_filter(each) for each in (first, second) if each is not None]
+    given = [each for each in given if each != {}]
+    dicts = [each for each in given if isinstance(each, Mapping)]
+    if len(dicts) == len(given):
+        return ({"$and": dicts} if len(dicts) > 1 else dicts[0]) if dicts else None
+    admits = [_predicate(each) for each in given]
 
     def admit(document: Document) -> bool:
         record = Record(
@@ -68,4 +72,9 @@ def _predicate(filter: FilterLike) -> Callable[[Record], bool]:
     if not isinstance(filter, Mapping):
         return filter
     parsed = parse(filter)
-    return lambda record: parsed.matches(record.metadata, record.text)
+    if parsed.uses_text:
+        raise FilterError(
+            "A filter with $text cannot be combined with a callable, which is asked record by "
+            "record. Write the callable's condition as a dict."
+        )
+    return lambda record: parsed.matches(record.metadata)

@@ -7,7 +7,8 @@ Another model of the same size passes every other check and turns results to noi
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
 
 from cormorant.errors import DimensionError
 from cormorant.langchain.embedder import Embedder
@@ -18,6 +19,9 @@ from cormorant.store.fingerprint import Fingerprint, compare, require_same
 __all__ = ["Guard"]
 
 logger = logging.getLogger(__name__)
+
+Stored: TypeAlias = Mapping[str, Any]
+"""A fingerprint as the store keeps it."""
 
 
 class Guard:
@@ -37,7 +41,7 @@ class Guard:
         self._embedder = embedder
         self._enabled = enabled
         self._accept_variant = accept_variant
-        self._agreed: Fingerprint | None = None
+        self._agreed: object = None  # the stored fingerprint this embedder was found to fit
 
     def over(self, door: Door) -> Guard:
         """The same guard for a view of the store."""
@@ -59,15 +63,15 @@ class Guard:
             EmbeddingMismatch: Saying what was stored, what came, and what to do.
             EmbeddingError: If the embedder fails on the probes.
         """
-        asked = self._asked()
-        if asked is not None and asked[1] is not None:
-            self._compare(asked[1], probed(asked[0]))
+        stored = self._stored()
+        if self._embedder is not None and stored is not None and self._open(stored):
+            self._compare(stored, probed(self._embedder))
 
     async def averify(self) -> None:
         """Like :meth:`verify`, awaiting the embedder."""
-        asked = self._asked()
-        if asked is not None and asked[1] is not None:
-            self._compare(asked[1], await aprobed(asked[0]))
+        stored = self._stored()
+        if self._embedder is not None and stored is not None and self._open(stored):
+            self._compare(stored, await aprobed(self._embedder))
 
     def register(self) -> None:
         """Before an add: remember the embedder, or refuse another than the stored one.
@@ -77,47 +81,48 @@ class Guard:
             DimensionError: If the store was made for vectors of another size.
             EmbeddingError: If the embedder fails on the probes.
         """
-        asked = self._asked()
-        if asked is not None:
-            self._remember(asked[1], probed(asked[0]))
+        stored = self._stored()
+        if self._embedder is not None and self._open(stored):
+            self._remember(stored, probed(self._embedder))
 
     async def aregister(self, run: Callable[..., Awaitable[None]]) -> None:
         """Like :meth:`register`, awaiting the embedder; ``run`` does the writing elsewhere."""
-        asked = self._asked()
-        if asked is not None:
-            await run(self._remember, asked[1], await aprobed(asked[0]))
+        stored = self._stored()
+        if self._embedder is not None and self._open(stored):
+            await run(self._remember, stored, await aprobed(self._embedder))
 
-    def _asked(self) -> tuple[Embedder, Fingerprint | None] | None:
-        """The embedder and what the store remembers; None if there is nothing left to ask."""
-        if self._embedder is None or not self._enabled:
-            return None
-        stored = self._door.fingerprint
-        if stored is not None and stored is self._agreed:
-            return None
-        return self._embedder, stored
+    def _stored(self) -> Stored | None:
+        """What the store remembers, as it was last read: the same object while it is the same."""
+        return self._door.config.fingerprint
 
-    def _compare(self, stored: Fingerprint, fresh: Fingerprint) -> None:
-        verdict = require_same(stored, fresh, accept_variant=self._accept_variant)
+    def _open(self, stored: Stored | None) -> bool:
+        """Whether there is still something to ask."""
+        return self._enabled and (stored is None or stored is not self._agreed)
+
+    def _compare(self, stored: Stored, fresh: Fingerprint) -> None:
+        verdict = require_same(
+            Fingerprint.from_json(stored), fresh, accept_variant=self._accept_variant
+        )
         if verdict.kind == "variant":
             logger.warning("Accepted: %s", verdict.says)
         elif verdict.kind != "same":
             logger.info("Accepted: %s", verdict.says)
         self._agreed = stored
 
-    def _remember(self, stored: Fingerprint | None, fresh: Fingerprint) -> None:
+    def _remember(self, stored: Stored | None, fresh: Fingerprint) -> None:
         dim = self._door.dim
         if stored is None and dim is not None and dim != fresh.dim:
             raise DimensionError(
                 f"The embedder {fresh.name!r} makes vectors of {fresh.dim} numbers; this store "
                 f"holds vectors of {dim}. Use the embedder it was built with, or a new store."
             )
-        if stored is None or not self._agrees(stored, fresh):
-            # Refuses, unless the store holds no vectors (any more).
-            self._door.set_embedder(self._door.embedder, fresh)
-            self._agreed = self._door.fingerprint
-        else:
+        if stored is not None and self._fits(stored, fresh):
             self._compare(stored, fresh)
+            return
+        # Refuses, unless the store holds no vectors (any more).
+        self._door.set_embedder(self._door.embedder, fresh)
+        self._agreed = self._stored()
 
-    def _agrees(self, stored: Fingerprint, fresh: Fingerprint) -> bool:
-        verdict = compare(stored, fresh)
+    def _fits(self, stored: Stored, fresh: Fingerprint) -> bool:
+        verdict = compare(Fingerprint.from_json(stored), fresh)
         return verdict.same or (self._accept_variant and verdict.kind == "variant")

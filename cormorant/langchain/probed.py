@@ -6,6 +6,7 @@ Many requests may meet a cold embedder at once; one of them probes and the other
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 import weakref
@@ -47,40 +48,50 @@ def probed(embedder: Embedder) -> Fingerprint:
     Raises:
         EmbeddingError: If the embedder fails; the next call tries again.
     """
-    while True:
-        probing, mine = _claim(embedder, awaited=False)
-        if not mine:
-            if probing.awaited and not probing.done():
-                return fingerprint(embedder)
-            try:
-                return probing.result()
-            except _Abandoned:
-                continue
-        try:
-            taken = fingerprint(embedder)
-        except BaseException as error:
-            _fail(embedder, probing, error)
-            raise
-        probing.set_result(taken)
-        return taken
+    if embedder.fingerprint is None:
+        embedder.fingerprint = _probed(embedder)
+    return embedder.fingerprint
 
 
 async def aprobed(embedder: Embedder) -> Fingerprint:
     """Like :func:`probed`, awaiting the embedder's async methods."""
+    if embedder.fingerprint is None:
+        embedder.fingerprint = await _aprobed(embedder)
+    return embedder.fingerprint
+
+
+def _probed(embedder: Embedder) -> Fingerprint:
+    while True:
+        probing, mine = _claim(embedder, awaited=False)
+        if mine:
+            break
+        if probing.awaited and not probing.done():
+            return fingerprint(embedder)
+        with contextlib.suppress(_Abandoned):
+            return probing.result()
+    try:
+        taken = fingerprint(embedder)
+    except BaseException as error:
+        _fail(embedder, probing, error)
+        raise
+    probing.set_result(taken)
+    return taken
+
+
+async def _aprobed(embedder: Embedder) -> Fingerprint:
     while True:
         probing, mine = _claim(embedder, awaited=True)
-        if not mine:
-            try:
-                return await asyncio.wrap_future(probing)
-            except _Abandoned:
-                continue
-        try:
-            taken = await afingerprint(embedder)
-        except BaseException as error:
-            _fail(embedder, probing, error)
-            raise
-        probing.set_result(taken)
-        return taken
+        if mine:
+            break
+        with contextlib.suppress(_Abandoned):
+            return await asyncio.wrap_future(probing)
+    try:
+        taken = await afingerprint(embedder)
+    except BaseException as error:
+        _fail(embedder, probing, error)
+        raise
+    probing.set_result(taken)
+    return taken
 
 
 def _claim(embedder: Embedder, *, awaited: bool) -> tuple[_Probing, bool]:

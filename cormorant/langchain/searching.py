@@ -198,7 +198,7 @@ class Searching(VectorStore):
     @override
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         metric = self._door.metric
-        return lambda score: float(relevance(np.float32(score), metric))
+        return lambda score: float(relevance(np.array([score]), metric)[0])
 
     # By vector
 

@@ -83,21 +83,7 @@ class Cormorant(Searching):
         if embedding is not None:
             check_embedding(embedding)
         refuse_unknown(options, (*_OWN, *_OPTIONS), "Cormorant")
-        if store is None:
-            door: Door = Store.open(":memory:" if path is None else path, **options)
-        elif not isinstance(store, Door):
-            raise UsageError(
-                f"store must be an open cormorant.Store or a scope of one; got a "
-                f"{type(store).__name__}. To name a folder, say path=."
-            )
-        elif path is not None or options:
-            raise UsageError(
-                "store is already open, so path and the options of Store.open have no effect; got "
-                f"{', '.join([*(['path'] if path is not None else []), *options])}. "
-                "Give one or the other."
-            )
-        else:
-            door = store
+        door = _door(store, path, options)
         # The door, not self: a cycle would keep the store open until the collector comes.
         embedder = None if embedding is None else Embedder(embedding, lambda: door.executor)
         self._embedder = embedder
@@ -152,7 +138,7 @@ class Cormorant(Searching):
 
     def close(self) -> None:
         """Close the store if this object opened it. Idempotent."""
-        if self._owns_store:
+        if self._owns_store and isinstance(self._door, Store):
             self._door.close()
 
     def __enter__(self) -> Self:
@@ -479,3 +465,20 @@ class Cormorant(Searching):
             made.close()
             raise
         return made
+
+
+def _door(store: object, path: str | os.PathLike[str] | None, options: Mapping[str, Any]) -> Door:
+    if store is None:
+        return Store.open(":memory:" if path is None else path, **options)
+    if not isinstance(store, Door):
+        raise UsageError(
+            f"store must be an open cormorant.Store or a scope of one; got a "
+            f"{type(store).__name__}. To name a folder, say path=."
+        )
+    if path is not None or options:
+        given = [*(["path"] if path is not None else []), *options]
+        raise UsageError(
+            "store is already open, so path and the options of Store.open have no effect; got "
+            f"{', '.join(given)}. Give one or the other."
+        )
+    return store

@@ -162,6 +162,14 @@ def test_a_filter_as_field_and_in_search_kwargs_both_hold(vs: Cormorant) -> None
     assert numbers(retriever.invoke("fish")) == {1, 3, 5}
 
 
+def test_a_text_filter_and_a_callable_do_not_combine(vs: Cormorant) -> None:
+    retriever = vs.as_retriever(k=10, filter={"$text": "7th"})
+    assert numbers(retriever.invoke("fish")) == {7}
+    assert numbers(retriever.invoke("fish", filter={"n": {"$lt": 6}})) == set()
+    with pytest.raises(FilterError, match=r"\$text"):
+        retriever.invoke("fish", filter=only_small)
+
+
 # Scope by config
 
 ACME: Any = {"configurable": {"scope": {"tenant": "acme"}}}
