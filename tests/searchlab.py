@@ -225,13 +225,13 @@ def _text_leg(
         weight = count * float(np.log(1 + (n - df + 0.5) / (df + 0.5)))
         bound += weight
         unseen += 0.0 if df else weight
-    known = np.array([*scores.values(), *([unseen] if unseen else [])])
+    known = np.array(list(scores.values()))
     return SlowLeg(
         weight=query.weights.get("text", 0.0),
         scores=scores,
         ranked=_rank([slot for slot in eligible if scores[slot] > 0], scores),
         mean=float(known.mean()),
-        std=_deviation(known),
+        std=float(np.sqrt(_deviation(known) ** 2 + unseen**2 / n)),
         relevance={slot: score / bound for slot, score in scores.items()},
     )
 

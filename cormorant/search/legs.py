@@ -151,20 +151,18 @@ class TextLeg:
         return self._index.score(self.terms, slots, alive=self._alive, k1=self._k1, b=self._b)
 
     def statistics(self, found: LegResult) -> Statistics:
-        """The index's own, and one imagined record that holds every term no record has.
+        """The index's own, the deviation widened by what the query asks and no record has.
 
-        Where the collection has never seen most of what is asked (another language, another
-        subject), a lone match of what is left would otherwise stand dozens of deviations above
-        the mean. Measured in docs/decisions/0010.
+        std² = variance + U² / n, U being the weight of the terms that no live record holds, n
+        the number of live records: as if one record held them all. Where the collection has
+        never seen most of what is asked (another language, another subject), a lone match of
+        the rest would otherwise stand dozens of deviations above the mean and drown the other
+        leg. Measured in docs/decisions/0010-fusion.md.
         """
-        mean, std, n = found.mean, found.std, self._live
         unseen = self._unseen()
-        if unseen and n:
-            both = (n * mean + unseen) / (n + 1)
-            squares = (n * (std * std + mean * mean) + unseen * unseen) / (n + 1)
-            mean, std = both, math.sqrt(max(0.0, squares - both * both))
-        largest = max(mean, unseen, float(found.scores[0]) if len(found.scores) else 0.0)
-        return Statistics.of(mean, std, largest)
+        std = math.sqrt(found.std**2 + unseen**2 / max(1, self._live))
+        best = float(found.scores[0]) if len(found.scores) else 0.0
+        return Statistics.of(found.mean, std, max(found.mean, best))
 
     def _unseen(self) -> float:
         """Σ count · idf of the query's terms that no live record holds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cormorant import trace
 from cormorant.model import Hit, Leg, Query, Result
 from cormorant.search.explain import journey
 from cormorant.search.legs import TextLeg
@@ -31,10 +32,11 @@ def run(snapshot: Snapshot, query: Query) -> Result:
         DimensionError: If the query's vector does not fit.
         FilterError: If the filter does not parse, or is a callable that raises.
     """
-    outcome = search(snapshot, query)
-    with outcome.stages.stage("fetch") as counters:
-        hits = tuple(_hits(outcome))
-        counters["records_fetched"] = len(hits)
+    with trace.span("search", mode=query.resolved_mode, top_k=query.top_k):
+        outcome = search(snapshot, query)
+        with outcome.stages.stage("fetch") as counters:
+            hits = tuple(_hits(outcome))
+            counters["records_fetched"] = len(hits)
     return Result(
         hits=hits,
         mode=outcome.plan.mode,
