@@ -42,9 +42,7 @@ class Formula:
         """How telling a term is that ``df`` live records have."""
         return math.log1p((self.records - df + 0.5) / (df + 0.5))
 
-    def saturation(
-        self, postings: Postings, lengths: NDArray[np.int32], weight: float
-    ) -> NDArray[np.float32]:
+    def saturation(self, postings: Postings, weight: float) -> NDArray[np.float32]:
         """``weight · tf / (tf + k1 · …)`` for each posting.
 
         The same float32 operations in the same order wherever a score is needed, so a score
@@ -52,11 +50,10 @@ class Formula:
 
         Args:
             postings: Of one term.
-            lengths: int32, by slot.
             weight: count · idf.
         """
         slope = self.k1 * self.b / self.average if self.average else 0.0
-        norm = lengths.take(postings.slots).astype(np.float32)
+        norm = postings.lengths.astype(np.float32)
         norm *= np.float32(slope)
         norm += np.float32(self.k1 * (1.0 - self.b))
         score = postings.tf.astype(np.float32)

@@ -15,10 +15,10 @@ from cormorant.index.text import layout
 from cormorant.index.text.batch import decode, encode
 from cormorant.index.text.bm25 import Formula
 from cormorant.index.text.growing import Growing
-from cormorant.index.text.lookup import find, join, locate
+from cormorant.index.text.lookup import find, locate
 from cormorant.index.text.merge import merge, renumber, settle
-from cormorant.index.text.rank import best, spread
-from cormorant.index.text.segment import Postings, Segment
+from cormorant.index.text.rank import Tally
+from cormorant.index.text.segment import Segment
 from cormorant.index.text.tail import TAIL_POSTINGS, Tail
 from cormorant.model import TermMatch
 
@@ -163,34 +163,28 @@ class TextIndex:
         """
         alive, formula = self._formula(alive, k1, b)
         found = find(terms, self._segments, self._tail, alive)
-        scores = np.zeros(self.n, np.float32)
-        lists = []
+        tally = Tally(self.n)
         for term in found:
-            postings = join(term.parts, alive)
-            weight = term.times * formula.idf(term.df)
-            impact = formula.saturation(postings, self._lengths.view, weight)
-            np.add.at(scores, postings.slots, impact)
-            lists.append(postings.slots)
-        matching = np.flatnonzero(scores > 0)
-        values = scores.take(matching)
-        mean, std = spread(values, formula.records)
-        ranking = best(scores, matching, values, lists, k, mask)
+            postings = term.postings()
+            impact = formula.saturation(postings, term.times * formula.idf(term.df))
+            tally.add(postings.slots, impact)
+        spread = tally.spread(formula.records)
+        best = tally.best(k, mask)
         read = sum(len(part.slots) for term in found for part in term.parts)
-        asked = len(set(terms))
         return LegResult(
-            slots=ranking.slots,
-            scores=ranking.scores,
-            mean=mean,
-            std=std,
-            matched=len(matching),
+            slots=best.slots,
+            scores=best.scores,
+            mean=spread.mean,
+            std=spread.std,
+            matched=spread.matched,
             exact=True,
             counters={
                 "terms": len(found),
                 "postings": read,
                 "segments": len(self._segments) + bool(len(self._tail)),
-                "candidates": ranking.candidates,
+                "candidates": best.candidates,
             },
-            says=f"BM25 over all {read} postings of {len(found)} of {asked} terms, exact.",
+            says=f"BM25 over all {read} postings of {len(found)} of {len(set(terms))} terms.",
         )
 
     def score(
@@ -221,8 +215,8 @@ class TextIndex:
             for part in term.parts:
                 at, has = locate(part.slots, slots)
                 if len(has):
-                    hit = Postings(part.slots[at], part.tf[at])
-                    scores[has] += formula.saturation(hit, self._lengths.view, weight)
+                    hit = part.at(at)
+                    scores[has] += formula.saturation(hit, weight)
         return scores
 
     def explain(
@@ -242,8 +236,8 @@ class TextIndex:
             for part in term.parts:
                 at, has = locate(part.slots, np.array([slot], np.int64))
                 if len(has):
-                    hit = Postings(part.slots[at], part.tf[at])
-                    score = formula.saturation(hit, self._lengths.view, term.times * idf)
+                    hit = part.at(at)
+                    score = formula.saturation(hit, term.times * idf)
                     matches.append(
                         TermMatch(
                             term.term, float(score[0]), idf, int(hit.tf[0]), term.df, term.times
@@ -274,9 +268,9 @@ class TextIndex:
         found = find(terms, self._segments, self._tail, None)
         if not found or len(found) < len(set(terms)):
             return mask
-        slots = join(found[0].parts, None).slots
+        slots = found[0].postings().slots
         for term in found[1:]:
-            _, has = locate(join(term.parts, None).slots, slots)
+            _, has = locate(term.postings().slots, slots)
             slots = slots[has]
         mask[slots] = True
         return mask

@@ -13,6 +13,7 @@ from cormorant.index.text.segment import TF_MAX, Segment
 
 __all__ = ["from_arrays", "problems", "to_arrays"]
 
+_LENGTHS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
 _KINDS: Final[dict[str, Any]] = {
     "hashes": np.uint64,
     "term_ends": np.int64,
@@ -22,18 +23,19 @@ _KINDS: Final[dict[str, Any]] = {
     "tf": np.uint8,
     "big_at": np.int64,
     "big_tf": np.int32,
-    "lengths": np.int32,
+    "lengths": None,  # of the postings' records: one of _LENGTHS
+    "record_lengths": np.int32,
 }
 
 
 def to_arrays(segments: tuple[Segment, ...], lengths: NDArray[np.int32]) -> Arrays:
     """The arrays of one segment, or of none, and the lengths by slot."""
     arrays: dict[str, NDArray[Any]] = {
-        name: getattr(segments[0], name) if segments else np.empty(0, kind)
+        name: getattr(segments[0], name) if segments else np.empty(0, kind or np.uint8)
         for name, kind in _KINDS.items()
-        if name != "lengths"
+        if name != "record_lengths"
     }
-    return {**arrays, "lengths": lengths}
+    return {**arrays, "record_lengths": lengths}
 
 
 def from_arrays(arrays: Arrays) -> tuple[tuple[Segment, ...], NDArray[np.int32]]:
@@ -45,14 +47,15 @@ def from_arrays(arrays: Arrays) -> tuple[tuple[Segment, ...], NDArray[np.int32]]
     """
     for name, kind in _KINDS.items():
         held = arrays.get(name)
-        if held is None or held.dtype != kind or held.ndim != 1:
+        kinds = (np.dtype(kind),) if kind else _LENGTHS
+        if held is None or held.dtype not in kinds or held.ndim != 1:
             got = "nothing" if held is None else f"{held.dtype} with {held.ndim} dimensions"
             raise CorruptionError(
-                f"Postings: array {name!r} should be {np.dtype(kind)} with 1 dimension; got {got}."
+                f"Postings: array {name!r} should be {' or '.join(map(str, kinds))} with 1 "
+                f"dimension; got {got}."
             )
     given: dict[str, Any] = dict(arrays)
-    lengths = given.pop("lengths")
-    segment = Segment(**{name: given[name] for name in _KINDS if name != "lengths"})
+    segment = Segment(**{name: given[name] for name in _KINDS if name != "record_lengths"})
     terms = len(segment.hashes)
     ends = (
         int(segment.term_ends[-1]) if len(segment.term_ends) else 0,
@@ -61,11 +64,11 @@ def from_arrays(arrays: Arrays) -> tuple[tuple[Segment, ...], NDArray[np.int32]]
     if (
         (terms, terms) != (len(segment.term_ends), len(segment.ends))
         or ends != (len(segment.term_bytes), len(segment.slots))
-        or len(segment.slots) != len(segment.tf)
+        or not len(segment.slots) == len(segment.tf) == len(segment.lengths)
         or len(segment.big_at) != len(segment.big_tf)
     ):
         raise CorruptionError("Postings: the arrays' lengths do not fit together.")
-    return ((segment,) if terms else ()), lengths
+    return ((segment,) if terms else ()), given["record_lengths"]
 
 
 def problems(segments: tuple[Segment, ...], lengths: NDArray[np.int32]) -> list[str]:
@@ -99,4 +102,6 @@ def problems(segments: tuple[Segment, ...], lengths: NDArray[np.int32]) -> list[
     tf[segment.big_at] = segment.big_tf
     if not np.array_equal(np.bincount(segment.slots, tf, len(lengths)), lengths):
         wrong.append("Record lengths are not the sums of their term frequencies.")
+    if not np.array_equal(segment.lengths, lengths[segment.slots]):
+        wrong.append("Postings disagree with their records about lengths.")
     return wrong

@@ -14,16 +14,34 @@ from cormorant.index.text.batch import encode_term
 from cormorant.index.text.segment import Postings, Segment, hash_term
 from cormorant.index.text.tail import Tail
 
-__all__ = ["QueryTerm", "find", "join", "locate"]
+__all__ = ["QueryTerm", "find", "locate"]
 
 
 class QueryTerm(NamedTuple):
-    """A query term that occurs: its postings, part by part, and how many live records have it."""
+    """A query term that occurs in live records.
+
+    Attributes:
+        term: As given.
+        times: How often the query has it.
+        df: How many live records have it.
+        parts: Its postings, by ascending slots, dead ones included.
+        alive: For each part, bool by posting; None if nothing is dead.
+    """
 
     term: str
     times: int
     df: int
     parts: list[Postings]
+    alive: list[Mask] | None
+
+    def postings(self) -> Postings:
+        """The live postings of all parts, as one."""
+        parts = self.parts
+        if self.alive is not None:
+            parts = [part.at(kept) for part, kept in zip(parts, self.alive, strict=True)]
+        if len(parts) == 1:
+            return parts[0]
+        return Postings(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def find(
@@ -50,23 +68,15 @@ def find(
             held.append(postings)
     found = []
     for (term, count), held in zip(counts.items(), parts, strict=True):
-        if alive is None:
+        kept = None if alive is None else [alive.take(part.slots) for part in held]
+        if kept is None:
             df = sum(len(part.slots) for part in held)
         else:
-            df = sum(int(np.count_nonzero(alive.take(part.slots))) for part in held)
+            df = sum(map(int, map(np.count_nonzero, kept)))
         if df:
-            found.append(QueryTerm(term, count, df, held))
+            found.append(QueryTerm(term, count, df, held, kept))
     found.sort(key=lambda one: (one.df, names[one.term]))
     return found
-
-
-def join(parts: list[Postings], alive: Mask | None) -> Postings:
-    """The live postings of all parts, as one."""
-    slots, tf = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-    if alive is not None:
-        kept = alive.take(slots)
-        slots, tf = slots[kept], tf[kept]
-    return Postings(slots, tf)
 
 
 def locate(

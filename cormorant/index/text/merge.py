@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant.index.text.segment import Segment
+from cormorant.index.text.segment import Segment, length_type
 from cormorant.index.text.tail import TAIL_POSTINGS
 
 __all__ = ["FAN_OUT", "merge", "renumber", "settle"]
@@ -66,6 +66,7 @@ def merge(segments: Sequence[Segment]) -> Segment:
 
     size = int(counts.sum())
     slots, tf = np.empty(size, np.int32), np.empty(size, np.uint8)
+    lengths = np.empty(size, max((segment.lengths.dtype for segment in segments), key=_width))
     big_at: list[NDArray[np.int64]] = []
     big_tf: list[NDArray[np.int32]] = []
     chosen = order[first]  # the entry that gives each term its bytes
@@ -76,6 +77,7 @@ def merge(segments: Sequence[Segment]) -> Segment:
         mine = origin == number
         _copy_runs(segment.slots, slots, starts[mine], placed[mine], counts[mine])
         _copy_runs(segment.tf, tf, starts[mine], placed[mine], counts[mine])
+        _copy_runs(segment.lengths, lengths, starts[mine], placed[mine], counts[mine])
         named = origin[chosen] == number
         entries = chosen[named]
         _copy_runs(
@@ -100,6 +102,7 @@ def merge(segments: Sequence[Segment]) -> Segment:
         tf=tf,
         big_at=positions[by_position],
         big_tf=np.concatenate([np.empty(0, np.int32), *big_tf])[by_position],
+        lengths=lengths,
     )
 
 
@@ -124,6 +127,7 @@ def renumber(segment: Segment, keep: NDArray[np.int64], n: int) -> Segment:
     _copy_runs(
         segment.term_bytes, term_bytes, term_starts[left], term_ends - widths[left], widths[left]
     )
+    lengths = segment.lengths[alive]
     big = alive[segment.big_at]
     moved = np.cumsum(alive, dtype=np.int64)[segment.big_at[big]] - 1
     return Segment(
@@ -135,7 +139,12 @@ def renumber(segment: Segment, keep: NDArray[np.int64], n: int) -> Segment:
         tf=segment.tf[alive],
         big_at=moved,
         big_tf=segment.big_tf[big],
+        lengths=lengths.astype(length_type(int(lengths.max(initial=0)))),
     )
+
+
+def _width(kind: np.dtype[Any]) -> int:
+    return kind.itemsize
 
 
 def _runs(ends: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

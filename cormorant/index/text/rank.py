@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.index.contract import Mask
 
-__all__ = ["Ranking", "best", "spread"]
+__all__ = ["Scored", "Spread", "Tally"]
 
-_PROBED = 4096  # postings that are asked for a threshold
-_ROUNDING = 4e-7  # a deviation below this share of the scores is float32's, not the collection's
+_BLOCK: Final = 4096  # scores squared and summed in float32 before float64 takes over
+_PROBED: Final = 4096  # records that are asked for a threshold
+_CANCELLED: Final = 1e-3  # a variance below this share of the mean square is computed anew
+_ROUNDING: Final = 4e-7  # a deviation below this share of the scores is float32's own
 
 
-class Ranking(NamedTuple):
+class Scored(NamedTuple):
     """Slots by descending score, ties by the lower slot, and how many were compared."""
 
     slots: NDArray[np.int64]
@@ -25,72 +26,80 @@ class Ranking(NamedTuple):
     candidates: int
 
 
-def best(
-    scores: NDArray[np.float32],
-    found: NDArray[np.int64],
-    values: NDArray[np.float32],
-    lists: Sequence[NDArray[np.int32]],
-    k: int,
-    mask: Mask | None,
-) -> Ranking:
-    """The ``k`` best of the records found.
+class Spread(NamedTuple):
+    """Over all live records, those that score 0 included; and how many score more."""
 
-    Sorting all that match would cost more than scoring them. A threshold that at least
-    ``k`` records reach leaves few: the ``k``-th best of the rarest term's records.
+    mean: float
+    std: float
+    matched: int
+
+
+class Tally:
+    """The scores of one query, summed term by term.
 
     Args:
-        scores: By slot.
-        found: Slots that match, ascending.
-        values: Their scores.
-        lists: The slots of each term, rarest first.
-        k: At least 1.
-        mask: Who may be returned; None for all.
+        n: Slots there are.
     """
-    threshold = _threshold(scores, lists, k, mask)
-    if threshold > 0:
-        high = np.flatnonzero(values >= threshold)
-        found, values = found[high], values[high]
-    if mask is not None:
-        allowed = mask.take(found)
-        found, values = found[allowed], values[allowed]
-    candidates = len(found)
-    if candidates > k:
-        high = np.flatnonzero(values >= _kth(values, k))
-        found, values = found[high], values[high]
-    order = np.lexsort((found, -values))[:k]
-    return Ranking(found[order], values[order], candidates)
 
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._blocks = np.zeros((-(-n // _BLOCK), _BLOCK), np.float32)
+        self._scores = self._blocks.reshape(-1)
+        self._lists: list[NDArray[np.int32]] = []
+        self._sum = 0.0
 
-def _threshold(
-    scores: NDArray[np.float32], lists: Sequence[NDArray[np.int32]], k: int, mask: Mask | None
-) -> float:
-    for slots in lists:
-        if len(slots) < k:
-            continue
-        allowed = slots if mask is None else slots[mask.take(slots)]
-        if len(allowed) >= k:
-            return _kth(scores.take(allowed[: max(_PROBED, 4 * k)]), k)
-    return 0.0
+    def add(self, slots: NDArray[np.int32], impact: NDArray[np.float32]) -> None:
+        """One term's part in the score of each of its slots; rarest terms first."""
+        np.add.at(self._scores, slots, impact)
+        self._lists.append(slots)
+        self._sum += float(np.add.reduce(impact))  # summed pairwise: float32 is enough
+
+    def spread(self, records: int) -> Spread:
+        """Mean and deviation over ``records`` live ones; dead ones score 0 here."""
+        if not self._lists:
+            return Spread(0.0, 0.0, 0)
+        mean = self._sum / records
+        squares = np.einsum("ij,ij->i", self._blocks, self._blocks)
+        square = float(squares.sum(dtype=np.float64)) / records
+        above = self._scores > 0
+        matched = int(np.count_nonzero(above))
+        variance = square - mean * mean
+        if variance < _CANCELLED * square:
+            off = self._scores[above].astype(np.float64) - mean
+            variance = float(off @ off + (records - matched) * mean * mean) / records
+        std = math.sqrt(max(variance, 0.0))
+        return Spread(mean, std if std > _ROUNDING * math.sqrt(square) else 0.0, matched)
+
+    def best(self, k: int, mask: Mask | None) -> Scored:
+        """The ``k`` best of the slots where ``mask`` is True (None: of all).
+
+        Sorting all that match would cost more than scoring them. A score that at least ``k``
+        records reach is found among the records of the rarest term; few others reach it.
+        """
+        threshold = self._threshold(k, mask)
+        high = self._scores > 0 if threshold is None else self._scores >= threshold
+        found = np.flatnonzero(high[: self._n])
+        if mask is not None:
+            found = found[mask.take(found)]
+        values = self._scores.take(found)
+        candidates = len(found)
+        if candidates > k:
+            reached = np.flatnonzero(values >= _kth(values, k))
+            found, values = found[reached], values[reached]
+        order = np.lexsort((found, -values))[:k]
+        return Scored(found[order], values[order], candidates)
+
+    def _threshold(self, k: int, mask: Mask | None) -> float | None:
+        """A score that ``k`` allowed records reach; None if no term has that many."""
+        for slots in self._lists:
+            if len(slots) >= k:
+                allowed = slots if mask is None else slots[mask.take(slots)]
+                if len(allowed) >= k:
+                    return _kth(self._scores.take(allowed[: max(_PROBED, 4 * k)]), k)
+        return None
 
 
 def _kth(values: NDArray[np.float32], k: int) -> float:
     """The ``k``-th largest."""
     at = len(values) - k
     return float(np.partition(values, at)[at])
-
-
-def spread(values: NDArray[np.float32], records: int) -> tuple[float, float]:
-    """Mean and standard deviation over all live records, those that score 0 included.
-
-    Args:
-        values: The scores above 0.
-        records: How many live records there are, at least ``len(values)``.
-    """
-    if not len(values):
-        return 0.0, 0.0
-    mean = float(np.add.reduce(values)) / records  # pairwise summation: float32 is enough
-    off = values - np.float32(mean)
-    off *= off
-    square = (float(np.add.reduce(off)) + (records - len(values)) * mean * mean) / records
-    std = math.sqrt(square)
-    return mean, std if std > _ROUNDING * float(values.max()) else 0.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TF_MAX", "Postings", "Segment", "build", "hash_term"]
+__all__ = ["TF_MAX", "Postings", "Segment", "build", "hash_term", "length_type"]
 
 TF_MAX: Final = 255
 """A ``tf`` of this value stands for a larger or equal one, kept in ``big_tf``."""
@@ -27,10 +27,16 @@ class Postings(NamedTuple):
     Attributes:
         slots: int32, ascending.
         tf: uint8 or int32, how often, at least 1.
+        lengths: uint8, uint16 or int32: the terms of each of these records.
     """
 
     slots: NDArray[np.int32]
-    tf: NDArray[np.uint8] | NDArray[np.int32]
+    tf: NDArray[Any]
+    lengths: NDArray[Any]
+
+    def at(self, which: NDArray[Any]) -> Postings:
+        """Some of them: positions, or True where wanted."""
+        return Postings(self.slots[which], self.tf[which], self.lengths[which])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,9 @@ class Segment:
         tf: uint8, shape (p,); :data:`TF_MAX` means: look in ``big_tf``.
         big_at: int64, ascending: positions of those postings.
         big_tf: int32: their true counts.
+        lengths: uint8, uint16 or int32, whichever holds the longest, shape (p,): how many terms
+            the record of each posting has. Kept beside the postings, since a look-up by slot
+            costs a cache miss each, more than all the rest of the formula.
     """
 
     hashes: NDArray[np.uint64]
@@ -56,6 +65,7 @@ class Segment:
     tf: NDArray[np.uint8]
     big_at: NDArray[np.int64]
     big_tf: NDArray[np.int32]
+    lengths: NDArray[Any]
 
     def find(self, hashes: NDArray[np.uint64], terms: Sequence[bytes]) -> list[Postings | None]:
         """The postings of each term (with its hash), None where it does not occur."""
@@ -83,14 +93,20 @@ class Segment:
         """The postings of the term at a position of ``hashes``."""
         start = int(self.ends[position - 1]) if position else 0
         end = int(self.ends[position])
-        slots, small = self.slots[start:end], self.tf[start:end]
+        slots, lengths = self.slots[start:end], self.lengths[start:end]
+        small = self.tf[start:end]
         if len(self.big_at):
             first, last = np.searchsorted(self.big_at, (start, end)).tolist()
             if last > first:
                 tf = small.astype(np.int32)
                 tf[self.big_at[first:last] - start] = self.big_tf[first:last]
-                return Postings(slots, tf)
-        return Postings(slots, small)
+                return Postings(slots, tf, lengths)
+        return Postings(slots, small, lengths)
+
+
+def length_type(longest: int) -> type[np.generic]:
+    """The narrowest type for lengths up to ``longest``."""
+    return np.uint8 if longest < 1 << 8 else np.uint16 if longest < 1 << 16 else np.int32
 
 
 def build(
@@ -98,6 +114,7 @@ def build(
     ids: NDArray[np.int32],
     slots: NDArray[np.int32],
     tf: NDArray[np.int32],
+    lengths: NDArray[np.int32],
 ) -> Segment:
     """Invert postings given record by record.
 
@@ -106,6 +123,7 @@ def build(
         ids: Shape (p,): each posting's position in ``terms``.
         slots: Shape (p,): ascending; a slot has a term once.
         tf: Shape (p,), at least 1.
+        lengths: Shape (p,): terms of each posting's record.
     """
     per_term = np.bincount(ids, minlength=len(terms))
     hashes = np.fromiter(map(hash_term, terms), np.uint64, len(terms))
@@ -132,4 +150,5 @@ def build(
         tf=np.minimum(tf, TF_MAX).astype(np.uint8),
         big_at=big_at,
         big_tf=tf[big_at],
+        lengths=lengths[by_term].astype(length_type(int(lengths.max(initial=0)))),
     )

@@ -36,9 +36,9 @@ class _Vocabulary:
 
 
 class Tail:
-    """Postings in the order they came: term number, slot and tf of each. Immutable."""
+    """Postings in the order they came: term number, slot, tf, length of record. Immutable."""
 
-    __slots__ = ("_ids", "_slots", "_tf", "_vocabulary")
+    __slots__ = ("_ids", "_lengths", "_slots", "_tf", "_vocabulary")
 
     def __init__(
         self,
@@ -46,17 +46,19 @@ class Tail:
         ids: Growing[np.int32],
         slots: Growing[np.int32],
         tf: Growing[np.int32],
+        lengths: Growing[np.int32],
     ) -> None:
         self._vocabulary = vocabulary
         self._ids = ids
         self._slots = slots
         self._tf = tf
+        self._lengths = lengths
 
     @classmethod
     def empty(cls) -> Tail:
         """A tail of no records."""
         none = Growing(np.empty(0, np.int32))
-        return cls(_Vocabulary(), none, none, none)
+        return cls(_Vocabulary(), none, none, none, none)
 
     def __len__(self) -> int:
         """Postings."""
@@ -71,6 +73,7 @@ class Tail:
             self._ids.append(numbers[batch.ids]),
             self._slots.append(np.repeat(slots, batch.counts)),
             self._tf.append(batch.tf),
+            self._lengths.append(np.repeat(batch.lengths, batch.counts)),
         )
 
     def find(self, term: bytes) -> Postings | None:
@@ -79,10 +82,13 @@ class Tail:
         if number is None:
             return None
         at = np.flatnonzero(self._ids.view == number)
-        return Postings(self._slots.view[at], self._tf.view[at]) if len(at) else None
+        return self._postings().at(at) if len(at) else None
+
+    def _postings(self) -> Postings:
+        return Postings(self._slots.view, self._tf.view, self._lengths.view)
 
     def to_segment(self) -> Segment:
         """The same postings, sorted by term."""
         with self._vocabulary.lock:
             terms = list(self._vocabulary.numbers)  # a number is its term's place in the order
-        return build(terms, self._ids.view, self._slots.view, self._tf.view)
+        return build(terms, self._ids.view, *self._postings())
