@@ -5,6 +5,7 @@ All writes outside SQLite go through here, so that a fault can be injected at ea
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -20,6 +21,7 @@ __all__ = [
     "open_read",
     "open_write",
     "pwrite_all",
+    "rewrite",
     "sync",
     "sync_folder",
     "truncate",
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_CHUNK_BYTES = 4 * 1024 * 1024
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # a store's own files are never links
 
 
@@ -108,6 +111,23 @@ def sync(fd: int, path: Path) -> None:
         raise io_error(exc, path, "sync") from exc
 
 
+def rewrite(path: Path) -> None:
+    """Write a file's bytes over themselves and sync it, if there are any."""
+    try:
+        fd = open_write(path)
+    except FileNotFoundError:
+        return
+    try:
+        offset = 0
+        while data := os.pread(fd, _CHUNK_BYTES, offset):
+            pwrite_all(fd, data, offset, path)
+            offset += len(data)
+        if offset:
+            sync(fd, path)
+    finally:
+        os.close(fd)
+
+
 def sync_folder(path: Path) -> None:
     """Force the folder's entries (new and renamed files) to the disk."""
     try:
@@ -132,7 +152,13 @@ def make_folder(path: Path) -> None:
             folder.mkdir(exist_ok=True)
         except OSError as exc:
             raise io_error(exc, folder, "create the folder") from exc
-        sync_folder(folder.parent)
+        try:
+            sync_folder(folder.parent)
+        except StoreError:
+            # A name whose sync failed may never become durable: it has to be made anew.
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+            raise
 
 
 def unlink(path: Path) -> bool:

@@ -77,10 +77,12 @@ class Folder:
 
     def prepare(self, head: Head) -> None:
         """Drop what a writer that died left: unnamed files, bytes past the committed length."""
-        self.remove_unnamed(head)
+        if not self._derived.is_dir():
+            files.make_folder(self._derived)
         if not self._swept:
             self._sweep_creation()
             self._swept = True
+        self.remove_unnamed(head)
         fd, path = self._writable(head)
         committed = head.n * (head.dim or 0) * _ITEM
         size = os.fstat(fd).st_size
@@ -157,10 +159,11 @@ class Folder:
         """Size of all files of the store."""
         total = 0
         for folder in (self.path, self._vectors, self._derived):
-            for entry in folder.iterdir():
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.is_file():
-                        total += entry.stat().st_size
+            with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):
+                        if entry.is_file(follow_symlinks=False):
+                            total += entry.stat(follow_symlinks=False).st_size
         return total
 
     def _writable(self, head: Head) -> tuple[int, Path]:

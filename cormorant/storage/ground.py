@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cormorant import defaults
 from cormorant.errors import StoreClosed, StoreError
-from cormorant.storage import lock, opening, process, sql
+from cormorant.storage import files, lock, opening, process, sql
 from cormorant.storage.folder import Folder
 from cormorant.storage.head import read_head
 from cormorant.storage.memory import Memory, SharedConnection
@@ -62,6 +62,7 @@ class Ground:
         self._closed = False
         self._poison: str | None = None
         self._cut_pending = False
+        self._settled = -1
         self._turn = threading.Lock()
         self._turn_of = 0
         self._head: Head | None = None
@@ -149,6 +150,7 @@ class Ground:
             connection = self.connections.acquire_writer()
             try:
                 with self.poisoning("prepare to write"):
+                    self._settle_log(connection)
                     head = read_head(connection, self.sqlite_path, self._head)
                     self.vault.prepare(head)
                     pin = self.pinned_for(head)
@@ -207,6 +209,10 @@ class Ground:
         except StoreError as exc:
             self._poison = f"{doing}: {exc}"
             raise
+        except sqlite3.Error as exc:
+            error = sql.sql_error(exc, self.sqlite_path, doing)
+            self._poison = f"{doing}: {error}"
+            raise error from exc
         except OSError as exc:
             self._poison = f"{doing}: {exc}"
             raise StoreError(
@@ -238,13 +244,10 @@ class Ground:
         """
         pending = False
         with self.poisoning("reclaim space"):
-            try:
-                with self.connections.alone(self.lock_timeout_s):
-                    connection.execute("VACUUM")
-                if self.path is not None:
-                    pending = self._cut_pending = self._cut_log(connection, wait_ms=_CUT_WAIT_MS)
-            except sqlite3.Error as exc:
-                raise sql.sql_error(exc, self.sqlite_path, "reclaim space of") from exc
+            with self.connections.alone(self.lock_timeout_s):
+                connection.execute("VACUUM")
+            if self.path is not None:
+                pending = self._cut_pending = self._cut_log(connection, wait_ms=_CUT_WAIT_MS)
             return pending, self.vault.remove_unnamed(head)
 
     def check_writable(self) -> None:
@@ -264,23 +267,46 @@ class Ground:
     # Inside
 
     def _failed(self, connection: sqlite3.Connection, exc: sqlite3.Error) -> StoreError:
-        """What to raise for a transaction that SQLite could not make."""
-        error = sql.sql_error(exc, self.sqlite_path, "write")
+        """What to raise for a transaction that SQLite could not make; undoes it in the log.
+
+        A COMMIT whose sync failed lies whole in SQLite's log: after a crash it would come
+        back, though the caller is told that it was not stored. So another change, of
+        a counter that nobody misses, is put in its place.
+        """
         code = getattr(exc, "sqlite_errorcode", None)
         if code is None or sql.is_transient(code):
-            return error
-        self._poison = str(error)
-        # The failed COMMIT may have reached SQLite's log whole, only its sync failed: a crash
-        # now would bring it back, though the caller is told that it was not stored. A change
-        # of nothing takes its place in the log.
+            return sql.sql_error(exc, self.sqlite_path, "write")
+        stored = "Nothing of this call was stored."
         try:
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute("UPDATE head SET lsn = lsn")
+            connection.execute("UPDATE head SET files = files + 1")
             connection.execute("COMMIT")
         except sqlite3.Error:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
+            stored = "Once the store is opened again, all of this call is stored or nothing of it."
+        error = sql.sql_error(exc, self.sqlite_path, "write", stored)
+        self._poison = str(error)
         return error
+
+    def _settle_log(self, connection: sqlite3.Connection) -> None:
+        """Before the first write: make durable SQLite's log, its name, and what it holds already.
+
+        SQLite does not say when the sync of the log's name fails. And if an earlier process's
+        sync failed, the system may call pages of the log clean that never reached the disk:
+        they can be read, and a sync passes, but a power loss takes them, and with them
+        every commit that follows in the log. Only writing them again helps.
+        """
+        era = self.connections.era
+        if self._settled == era or self.sqlite_path is None or self.path is None:
+            return
+        connection.execute("BEGIN IMMEDIATE")  # so that not even a foreign program writes there
+        try:
+            files.rewrite(self.sqlite_path.with_name(_LOG))
+            files.sync_folder(self.path)
+        finally:
+            connection.execute("ROLLBACK")
+        self._settled = era
 
     def _check_open(self) -> None:
         process.check_process(self._pid, self.path)

@@ -177,6 +177,7 @@ class SharedConnection:
     def __init__(self) -> None:
         self._connection = sql.connect(None)
         self._closed = False
+        self.era = 0
         self._changed = threading.Condition()
         self._readers: dict[int, int] = {}  # thread → reads it has open
         self._committing = False

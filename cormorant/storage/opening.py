@@ -141,7 +141,13 @@ def name_database(folder: Path) -> None:
         new.rename(database)
     except OSError as exc:
         raise files.io_error(exc, database, "name") from exc
-    files.sync_folder(folder)
+    try:
+        files.sync_folder(folder)
+    except StoreError:
+        # A name whose sync failed may never become durable: nobody shall take it for a store.
+        with contextlib.suppress(OSError):
+            database.rename(new)
+        raise
 
 
 def _is_store(folder: Path) -> bool:
@@ -184,26 +190,47 @@ def _is_unfinished(folder: Path, names: Iterable[str]) -> bool:
 
 def _make(folder: Path, config: Mapping[str, Any] | None, timeout_s: float) -> bool:
     """Make a store; False if another process made one meanwhile."""
+    existed = folder.is_dir()
     files.make_folder(folder)
     guard = FileLock(folder / LOCK)
     guard.acquire(timeout_s)
     try:
         if (folder / DATABASE).exists():
             return False
-        for entry in list(folder.iterdir()):
-            if entry.name.startswith(_NEW):
-                files.unlink(entry)
-        make_folders(folder)
-        first = folder / "vectors" / "1.f32"
-        with contextlib.suppress(FileExistsError):
-            os.close(files.create(first))
-        files.sync_folder(first.parent)
-        with new_database(folder) as connection:
-            first_settings(connection, config)
-        name_database(folder)
+        # What an earlier attempt left may hang on names whose sync failed: all is made anew.
+        _unmake(folder)
+        _fill(folder, config)
+    except BaseException:
+        _unmake(folder)
+        if not existed:
+            files.unlink(folder / LOCK)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
     finally:
         guard.release()
     return True
+
+
+def _fill(folder: Path, config: Mapping[str, Any] | None) -> None:
+    make_folders(folder)
+    first = folder / "vectors" / "1.f32"
+    os.close(files.create(first))
+    files.sync_folder(first.parent)
+    with new_database(folder) as connection:
+        first_settings(connection, config)
+    name_database(folder)
+
+
+def _unmake(folder: Path) -> None:
+    """Remove what an unfinished creation left; nothing that holds anything."""
+    for entry in folder.iterdir():
+        if entry.name.startswith(_NEW):
+            files.unlink(entry)
+    for name in _FOLDERS:
+        with contextlib.suppress(OSError):
+            (folder / name / "1.f32").unlink(missing_ok=True)
+            (folder / name).rmdir()
 
 
 def _check_kinds(folder: Path) -> None:
@@ -212,7 +239,7 @@ def _check_kinds(folder: Path) -> None:
         try:
             mode = (folder / name).lstat().st_mode
         except FileNotFoundError:
-            if name in _FOLDERS:
+            if name == "vectors":  # the next writer makes the others
                 raise FormatError(
                     f"{folder} has no folder {name}; a store has. Restore it from a backup."
                 ) from None

@@ -28,6 +28,8 @@ class Pool:
     Attributes:
         path: The file.
         file: Its identity, whatever its name.
+        era: Grows whenever the last open connection is closed: SQLite may then have removed
+            its log.
     """
 
     def __init__(self, path: Path, *, immutable: bool) -> None:
@@ -38,8 +40,10 @@ class Pool:
         self._changed = threading.Condition()
         self._idle: list[sqlite3.Connection] = []
         self._used: dict[sqlite3.Connection, int] = {}  # which thread's
+        self._open = 0
         self._paused = False
         self._closed = False
+        self.era = 0
         process.register(self)
 
     def acquire(self) -> sqlite3.Connection:
@@ -88,8 +92,7 @@ class Pool:
         with self._changed:
             self._used.pop(connection, None)
             if broken or self._closed or len(self._idle) >= _KEPT:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.close()
+                self._discard(connection)
             else:
                 self._idle.append(connection)
             self._changed.notify_all()
@@ -132,9 +135,16 @@ class Pool:
         return bool(self._used)
 
     def _connect(self) -> sqlite3.Connection:
-        return sql.connect(self.path, immutable=self._immutable)
+        connection = sql.connect(self.path, immutable=self._immutable)
+        self._open += 1
+        return connection
 
     def _close_idle(self) -> None:
         while self._idle:
-            with contextlib.suppress(sqlite3.Error):
-                self._idle.pop().close()
+            self._discard(self._idle.pop())
+
+    def _discard(self, connection: sqlite3.Connection) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            connection.close()
+        self._open -= 1
+        self.era += not self._open

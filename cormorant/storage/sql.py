@@ -143,15 +143,20 @@ def rows(
         raise sql_error(exc, path, "read") from exc
 
 
-def sql_error(exc: Exception, path: Path | None, doing: str) -> StoreError:
+def sql_error(
+    exc: Exception,
+    path: Path | None,
+    doing: str,
+    stored: str = "Nothing of this call was stored.",
+) -> StoreError:
     """The StoreError that says what SQLite's failure means and what to do."""
     where = str(path) if path is not None else ":memory:"
     name = getattr(exc, "sqlite_errorname", type(exc).__name__)
     code = (getattr(exc, "sqlite_errorcode", None) or 0) & _PRIMARY
     if code == sqlite3.SQLITE_FULL:
         return StoreError(
-            f"Could not {doing} {where}: the disk is full ({name}). Nothing of this call was "
-            "stored. Free some space, then open the store again."
+            f"Could not {doing} {where}: the disk is full ({name}). {stored} Free some space, "
+            "then open the store again."
         )
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB} or "decode to UTF-8" in str(exc):
         return CorruptionError(
@@ -170,8 +175,8 @@ def sql_error(exc: Exception, path: Path | None, doing: str) -> StoreError:
             "read_only=True, or change its permissions."
         )
     return StoreError(
-        f"Could not {doing} {where}: SQLite says {exc} ({name}). Nothing of this call was stored. "
-        "Check the disk, then open the store again."
+        f"Could not {doing} {where}: SQLite says {exc} ({name}). {stored} Check the disk, then "
+        "open the store again."
     )
 
 

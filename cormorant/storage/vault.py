@@ -43,7 +43,13 @@ class Pin(Protocol):
 
 
 class Connections(Protocol):
-    """SQLite connections of one store."""
+    """SQLite connections of one store.
+
+    Attributes:
+        era: Grows whenever SQLite may have removed its log.
+    """
+
+    era: int
 
     def acquire(self) -> sqlite3.Connection:
         """For one read."""
