@@ -57,8 +57,8 @@ def pick_diverse(
     """
     m = len(vectors)
     count = min(k, m)
-    unit = _unit(vectors)
-    relevance = _cosines(unit, _unit(query[None, :])[0])
+    lengths = _lengths(vectors)
+    relevance = _cosines(vectors, lengths, query)
     redundancy = np.full(m, -np.inf)
     nearest = np.full(m, -1, dtype=np.int64)
     value = relevance.copy()
@@ -66,7 +66,7 @@ def pick_diverse(
     positions, values = np.empty(count, dtype=np.int64), np.empty(count)
     for step in range(count):
         if step:
-            likeness = _cosines(unit, unit[positions[step - 1]])
+            likeness = _cosines(vectors, lengths, vectors[positions[step - 1]])
             nearer = open_ & (likeness > redundancy)
             redundancy[nearer] = likeness[nearer]
             nearest[nearer] = positions[step - 1]
@@ -83,12 +83,19 @@ def _first_best(value: NDArray[np.float64], open_: NDArray[np.bool_]) -> int:
     return int(np.argmax(left >= left.max() - _TIE))
 
 
-def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    wide = np.asarray(vectors, dtype=np.float64)
-    norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-    return wide / np.where(norms > 0, norms, 1.0)[:, None]
+def _lengths(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Of each row; 1 for a row of zeros, so that its cosines come out as 0."""
+    squares: NDArray[np.float64] = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+    lengths = np.sqrt(squares, out=squares)
+    lengths[lengths == 0] = 1.0
+    return lengths
 
 
-def _cosines(unit: NDArray[np.float64], one: NDArray[np.float64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.einsum("ij,j->i", unit, one)
+def _cosines(
+    vectors: NDArray[np.floating], lengths: NDArray[np.float64], one: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    # Converted block by block inside: a float64 copy of all candidates costs more than all picks.
+    found: NDArray[np.float64] = np.einsum("ij,j->i", vectors, one, dtype=np.float64)
+    found /= lengths
+    found /= _lengths(one[None, :])[0]
     return found
