@@ -43,7 +43,7 @@ def test_kill_at_a_random_instant(run: int, tmp_path: Path, tally: Counter[str])
 
 
 @pytest.mark.usefixtures("traced")
-@pytest.mark.parametrize("run", numbered(60, fast=5))
+@pytest.mark.parametrize("run", numbered(60, fast=4))
 def test_kill_at_a_syscall(run: int, tmp_path: Path, tally: Counter[str]) -> None:
     rng = random.Random(run)
     seed, length = 300 + run, 12

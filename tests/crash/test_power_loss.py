@@ -38,7 +38,7 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Trial]:
     return Made()
 
 
-@pytest.mark.parametrize("run", numbered(160, fast=12))
+@pytest.mark.parametrize("run", numbered(160, fast=10))
 def test_power_loss(
     run: int, trials: dict[int, Trial], tmp_path: Path, tally: Counter[str]
 ) -> None:

@@ -39,9 +39,9 @@ def finish(reader: subprocess.Popen[bytes]) -> dict[str, Any]:
     return dict(json.loads(output))
 
 
-@pytest.mark.parametrize("run", numbered(12, fast=2))
+@pytest.mark.parametrize("run", numbered(12, fast=1))
 def test_two_readers_and_a_writer(run: int, tmp_path: Path, tally: Counter[str]) -> None:
-    """Odd runs kill the writer somewhere and send another one after it."""
+    """Even runs kill the writer somewhere and send another one after it."""
     folder = tmp_path / "store"
     open_store(folder).close()
     seed = 900 + run
@@ -50,7 +50,7 @@ def test_two_readers_and_a_writer(run: int, tmp_path: Path, tally: Counter[str])
     with ExitStack() as stack:
         readers = [stack.enter_context(process(reader_argv)) for _ in range(2)]
         done = 0
-        if run % 2:
+        if run % 2 == 0:
             done = interrupted(folder, seed, random.Random(run))
         options = ("--whole", "--skip", str(done))
         with process(worker(folder, seed, LENGTH, *options)) as writer:

@@ -7,6 +7,7 @@ text, its vector and its metadata.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ def word(kind: str, number: int) -> str:
     return f"{kind}q{digits}"
 
 
+@functools.lru_cache(maxsize=4096)
 def item(batch: int, version: int, place: int, size: int) -> Record:
     """The record at one place of one version of a batch."""
     rng = random.Random(batch * 1_000_003 + version * 1009 + place)

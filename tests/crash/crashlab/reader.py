@@ -20,6 +20,8 @@ from cormorant.store import Store
 from crashlab.judge import contents, half_batches
 from crashlab.plan import DIM, EVERYWHERE, open_store
 
+PAUSE_S = 0.002  # leave the processor to the writer now and then
+
 
 def versions(records: list[Record]) -> dict[str, int]:
     """Id → version: what tells one snapshot from another."""
@@ -55,7 +57,7 @@ def main() -> int:
             turn += 1
             if last:
                 break
-            last = bool(select.select([sys.stdin], [], [], 0)[0])
+            last = bool(select.select([sys.stdin], [], [], PAUSE_S)[0])
     figures = {"snapshots": turn, "different": len(seen), "problems": problems[:20], "last": now}
     os.write(1, json.dumps(figures).encode() + b"\n")
     return 0

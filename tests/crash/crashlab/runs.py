@@ -94,11 +94,13 @@ class Bad:
         return f"{where}: {'; '.join(self.says)}"
 
 
-def power_losses(trial: Trial, place: Path, dice: int, images: int) -> list[Bad]:
+def power_losses(
+    trial: Trial, place: Path, dice: int, images: int, *, enough: int | None = None
+) -> list[Bad]:
     """Cut the power at ``images`` points and judge what is left.
 
     Half of the cuts are just before a sync or just after an acknowledgement, where most is at
-    stake; the others are anywhere.
+    stake; the others are anywhere. Stops at ``enough`` bad images.
     """
     rng = random.Random(dice)
     events = trial.recording.events
@@ -115,4 +117,6 @@ def power_losses(trial: Trial, place: Path, dice: int, images: int) -> list[Bad]
         if says:
             bad.append(Bad(trial.seed, cut, mode, throw, tuple(says)))
         shutil.rmtree(folder)
+        if len(bad) == enough:
+            break
     return bad
