@@ -100,6 +100,7 @@ def _fits(found: Found, operand: str, *, ignore_case: bool) -> bool:
 
 _VALUE = "text, number, boolean, date, datetime or None"
 _NEAR = 0.65
+_OTHER_DIALECTS = {"$notin": "$nin", "$not_in": "$nin", "$regex": "$like", "$startswith": "$like"}
 _ORDERED = "number, text, date or datetime"
 
 FIELD_OPERATORS: Mapping[str, Operator] = MappingProxyType(
@@ -347,6 +348,9 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType({**FIELD_OPERATORS, **FILTE
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant, if one is near."""
     folded = {known.casefold(): known for known in names}
+    other = _OTHER_DIALECTS.get(name.casefold())
+    if other in folded:
+        return folded[other]
     found = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=_NEAR)
     if not found:  # "$equals", "$greater": one is the other's beginning
         found = [known for known in folded if len(known) > 1 and name.casefold().startswith(known)]

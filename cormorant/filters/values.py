@@ -98,6 +98,8 @@ def _exact(raw: object) -> object:
         return raw
     if isinstance(raw, np.generic):
         raw = _builtin(raw)
+        if type(raw) in _READERS:
+            return raw
     for kind, exact in _EXACT:
         if isinstance(raw, kind):
             return exact(raw)

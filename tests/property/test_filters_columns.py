@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cormorant.filters import conjoin, escape_field, parse
+from cormorant.errors import FilterError
+from cormorant.filters import FIELD_OPERATORS, conjoin, escape_field, parse
 from cormorant.index.metadata import Columns
 
 # Names that meet each other: nested and literally dotted, empty, with a dollar, emoji.
@@ -46,7 +48,9 @@ TEXTS = st.one_of(
 )
 ZONES = st.sampled_from([None, UTC, timezone(timedelta(hours=8)), timezone(timedelta(hours=-3))])
 DATES = st.one_of(
-    st.sampled_from([date(2024, 1, 1), datetime(2024, 1, 1, tzinfo=UTC), datetime.max]),
+    st.sampled_from(
+        [date(2024, 1, 1), datetime(9999, 12, 31, tzinfo=timezone(-timedelta(hours=9)))]
+    ),
     st.dates(),
     st.datetimes(timezones=ZONES),
 )
@@ -132,61 +136,87 @@ def frozen(columns):
 
 def agree(columns, records, texts, filters):
     assert columns.n == len(records)
-    for source in filters:
-        flt = parse(source)
+    for flt in filters:
         expected = [
             flt.matches(record, text, text_match=text_match)
             for record, text in zip(records, texts, strict=True)
         ]
         got = columns.mask(flt, text_mask=text_mask(texts))
         assert got.dtype == np.bool_
-        assert got.tolist() == expected, source
+        assert got.tolist() == expected, flt.to_dict()
+
+
+def every_clause(fields, pool):
+    """Each field against each operator and each value of the pool that the operator takes."""
+    filters = []
+    for name, operator in product(fields, FIELD_OPERATORS):
+        operands = [*pool, *([value] for value in pool), pool, [], True, False]
+        operands += [list(pair) for pair in product(pool, pool)] if operator == "$between" else []
+        for operand in operands:
+            try:
+                filters.append(parse({escape_field(name): {operator: operand}}))
+            except FilterError:
+                continue
+    return filters
 
 
 @st.composite
-def histories(draw):
-    """Batches with what happens after each."""
-    return draw(
-        st.lists(
-            st.tuples(
-                st.lists(METADATA, max_size=5),
-                st.sampled_from(["go on", "take", "freeze", "fork", "take and freeze"]),
-                st.integers(0, 2**16),
-            ),
-            min_size=1,
-            max_size=4,
-        )
+def worlds(draw):
+    """A few names and a few values, so that records and filters meet; and a history.
+
+    Each step grows one of the versions so far, which need not be the newest, and may
+    then compact or freeze the new one.
+    """
+    pool = draw(st.lists(SCALARS, min_size=2, max_size=5))
+    names = draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True))
+    value = st.sampled_from(pool)
+    nested = st.recursive(
+        value,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(names), inner, max_size=2)
+        ),
+        max_leaves=4,
     )
+    metadata = st.dictionaries(st.sampled_from(names), st.one_of(value, nested), max_size=3)
+    steps = st.tuples(
+        st.integers(0, 5),
+        st.lists(metadata, max_size=5),
+        st.sampled_from(["grow", "grow", "take", "freeze"]),
+        st.lists(st.booleans(), min_size=8, max_size=8),
+    )
+    fields = [*names, f"{names[0]}.{names[-1]}", draw(st.sampled_from(FIELDS))]
+    pool += [value[:1] + "%" for value in pool if isinstance(value, str)]
+    pool += ["_%", "%" + draw(st.sampled_from(["a", "b", "0"])) + "%"]
+    return pool, fields, draw(st.lists(steps, min_size=1, max_size=5))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(histories(), st.lists(FILTERS, min_size=1, max_size=4))
-@example(
-    [([{"a": 1}, {"a": 2**53 + 1}], "freeze", 0), ([{"a": "x"}, {}], "take", 1)],
-    [{"a": {"$gt": 2.0**53}}, {"a": {"$ne": "x"}}],
-)
-def test_mask_equals_oracle(history, filters):
-    columns, records, texts = Columns.empty(), [], []
-    for batch, then, seed in history:
-        earlier, earlier_records, earlier_texts = columns, list(records), list(texts)
-        rng = np.random.default_rng(seed)
-        columns = columns.append(Columns.encode(batch))
-        records = records + batch
-        texts = texts + [str(rng.choice(["ab", "a b", "b a 鸬鹚", ""])) for _ in batch]
-        if then.startswith("take"):
-            keep = np.flatnonzero(rng.random(columns.n) < 0.6)
-            columns = columns.take(keep)
-            records = [records[i] for i in keep]
-            texts = [texts[i] for i in keep]
-        if then.endswith("freeze"):
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(worlds())
+def test_mask_equals_oracle_in_every_version(world):
+    pool, fields, steps = world
+    versions = [(Columns.empty(), [])]
+    for back, batch, then, kept in steps:
+        parent, records = versions[max(0, len(versions) - 1 - back)]
+        columns, records = parent.append(Columns.encode(batch)), records + batch
+        if then == "take":
+            keep = np.flatnonzero([kept[i % len(kept)] for i in range(columns.n)])
+            columns, records = columns.take(keep), [records[i] for i in keep]
+        elif then == "freeze":
             columns = frozen(columns)
-        if then == "fork":  # another future of the same past
-            columns.append(Columns.encode([{"a": "fork", "b": [1, "x"]}]))
-            other = columns.append(Columns.encode(batch[::-1]))
-            agree(other, records + batch[::-1], texts + [""] * len(batch), filters)
-        agree(columns, records, texts, filters)
-        agree(earlier, earlier_records, earlier_texts, filters)
-    agree(frozen(columns), records, texts, filters)
+        versions.append((columns, records))
+    filters = every_clause(fields, pool)
+    for columns, records in versions[1:]:
+        agree(columns, records, [""] * len(records), filters)
+    columns, records = versions[-1]
+    agree(frozen(columns), records, [""] * len(records), filters)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(METADATA, max_size=6), st.lists(FILTERS, min_size=1, max_size=4))
+def test_combined_filters_equal_the_oracle(records, sources):
+    texts = [["ab", "a b", "b a 鸬鹚", ""][i % 4] for i in range(len(records))]
+    columns = Columns.empty().append(Columns.encode(records))
+    agree(columns, records, texts, [parse(source) for source in sources])
 
 
 @settings(max_examples=100, deadline=None)

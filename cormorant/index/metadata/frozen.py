@@ -23,14 +23,17 @@ from cormorant.errors import CorruptionError, FormatError
 from cormorant.index.contract import Arrays
 from cormorant.index.metadata.dictionary import SortedStrings, encode_strings
 from cormorant.index.metadata.runs import Run, Slots
-from cormorant.index.metadata.table import COLUMN_KINDS, Column, Field, Table
+from cormorant.index.metadata.table import Column, Field, Table
 
 __all__ = ["freeze", "thaw"]
 
 VERSION = 1
 _META = "meta"
 _DTYPES = ("u1", "u2", "u4", "i1", "i2", "i4", "i8", "f4", "f8")
-_WHOLE = tuple(np.dtype("<" + name) for name in ("u1", "i1", "u2", "i2", "u4", "i4", "i8"))
+_WHOLE = tuple(
+    (np.dtype("<" + name), np.iinfo(name)) for name in ("u1", "i1", "u2", "i2", "u4", "i4", "i8")
+)
+_WORTHWHILE = 32  # values, from which on narrowing saves more than it costs
 
 
 def freeze(parts: Sequence[tuple[Table, NDArray[np.int64] | None]]) -> dict[str, NDArray[Any]]:
@@ -52,7 +55,7 @@ def freeze(parts: Sequence[tuple[Table, NDArray[np.int64] | None]]) -> dict[str,
             for (table, _), move, offset in zip(parts, moves, offsets, strict=False)
             if name in table.fields
         ]
-        for sort in COLUMN_KINDS:
+        for sort in dict.fromkeys(sort for field, _, _ in held for sort in field):
             pieces = [
                 _Piece(field[sort], move, offset) for field, move, offset in held if sort in field
             ]
@@ -66,6 +69,7 @@ class _Move:
 
     def __init__(self, n: int, keep: NDArray[np.int64] | None) -> None:
         self.n = n if keep is None else len(keep)
+        self.drops = keep is not None
         self._to: NDArray[np.int64] | None = None
         if keep is not None:
             self._to = np.full(n, -1, dtype=np.int64)
@@ -89,11 +93,14 @@ class _Piece:
         self.n = len(slots)
         self.values = None if column.values is None else column.values.view[stays]
         self.strings = None if column.strings is None else column.strings.all()
+        self._drops = move.drops
 
-    def used(self) -> list[str]:
+    def used(self) -> Sequence[str]:
         """The strings some value stands for."""
         if self.strings is None or self.values is None:
             return []
+        if not self._drops:
+            return self.strings
         counts = np.bincount(self.values, minlength=len(self.strings))
         return [self.strings[code] for code in np.flatnonzero(counts).tolist()]
 
@@ -152,16 +159,15 @@ class _Packer:
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """The values in the smallest dtype that holds each exactly."""
+    """The values in the smallest dtype that holds each exactly; a handful as they are."""
+    if len(values) < _WORTHWHILE:
+        return values
     if values.dtype.kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):
             half = values.astype("<f4")
         return half if bool((half == values).all()) else values.astype("<f8", copy=False)
-    if len(values) == 0:
-        return values.astype("<u1")
     low, high = int(values.min()), int(values.max())
-    for dtype in _WHOLE:
-        bounds = np.iinfo(dtype)
+    for dtype, bounds in _WHOLE:
         if bounds.min <= low and high <= bounds.max:
             return values.astype(dtype, copy=False)
     return values

@@ -21,7 +21,6 @@ from cormorant.index.metadata.table import (
     FLOATS,
     INSTANTS,
     INTS,
-    PRESENT,
     TEXTS,
     Column,
     Field,
@@ -73,7 +72,7 @@ def field_info(parts: Sequence[tuple[Field, Mask | None]]) -> FieldInfo | None:
             for sort, kind in COLUMN_KINDS.items()
             if kind is not None and sort in field and _count(field[sort], alive)
         )
-    present = sum(_count(field[PRESENT], alive) for field, alive in parts)
+    present = sum(_present(field, alive) for field, alive in parts)
     if not present:
         return None
     counted = _frequencies(parts)
@@ -90,6 +89,14 @@ def field_info(parts: Sequence[tuple[Field, Mask | None]]) -> FieldInfo | None:
 
 def _count(column: Column, alive: Mask | None) -> int:
     return column.slots.n if alive is None else int(np.count_nonzero(column.slots.pick(alive)))
+
+
+def _present(field: Field, alive: Mask | None) -> int:
+    end = max(column.slots.end for column in field.values())
+    there = np.zeros(end, dtype=np.bool_)
+    for column in field.values():
+        column.slots.mark(None, there)
+    return int(np.count_nonzero(there if alive is None else there & alive[:end]))
 
 
 def _frequencies(parts: Sequence[tuple[Field, Mask | None]]) -> Counter[Any] | None:

@@ -28,7 +28,6 @@ from cormorant.index.metadata.table import (
     INSTANTS,
     INTS,
     NULLS,
-    PRESENT,
     TEXTS,
     Column,
     Field,
@@ -42,7 +41,8 @@ _FEW = 8  # values compared one after the other rather than looked up in a sorte
 
 
 def _exists(field: Field, operand: object, out: Mask) -> None:  # noqa: ARG001
-    field[PRESENT].slots.mark(None, out)
+    for column in field.values():
+        column.slots.mark(None, out)
 
 
 def _equal(field: Field, operand: Value, out: Mask) -> None:

@@ -84,6 +84,8 @@ class Slots:
         if n == 0:
             return cls(None, 0, 0)
         start = int(slots[0])
+        if n == 1:
+            return cls(None, start, 1)
         if int(slots[-1]) - start == n - 1 and bool((slots[1:] > slots[:-1]).all()):
             return cls(None, start, n)
         return cls(Run.of(slots), start, n)
@@ -92,6 +94,13 @@ class Slots:
     def contiguous(self) -> bool:
         """Whether they are ``start, start + 1, …`` without a gap or repeat."""
         return self._run is None
+
+    @property
+    def end(self) -> int:
+        """One past the last slot."""
+        if self._run is None:
+            return self.start + self.n
+        return int(self._run.view[-1]) + 1
 
     @property
     def array(self) -> NDArray[Any]:
@@ -126,7 +135,9 @@ class Slots:
                 part |= matched
         else:
             slots = self._run.view
-            out[slots if matched is None else slots[matched]] = True
+            if matched is not None:
+                slots = slots.take(np.flatnonzero(matched))  # four times faster than slots[matched]
+            out[slots] = True
 
     def pick(self, mask: Mask) -> Mask:
         """For each value, whether its slot is set in ``mask``."""

@@ -1,9 +1,9 @@
 """How are the values of a run of records laid out?
 
-A :class:`Table` is one run of slots, 0 … n-1. For each dotted field it knows which
-records have it, and keeps the values apart by kind, each kind raw in an array of its
-own with the slots beside it (:class:`Column`). Records' nested mappings are fields with
-dotted names; an array's elements are several values of one slot.
+A :class:`Table` is one run of slots, 0 … n-1. For each dotted field it keeps the values
+apart by kind, each kind raw in an array of its own with the slots beside it
+(:class:`Column`); the records that have the field are those of all its columns. Nested
+mappings are fields with dotted names; an array's elements are several values of one slot.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from cormorant.index.metadata.dictionary import GrowingStrings, Strings
 from cormorant.index.metadata.runs import Run, Slots
 
 __all__ = [
+    "BARE",
     "BIGS",
     "BOOLS",
     "COLUMN_KINDS",
@@ -30,7 +31,6 @@ __all__ = [
     "INSTANTS",
     "INTS",
     "NULLS",
-    "PRESENT",
     "TEXTS",
     "Column",
     "Field",
@@ -38,7 +38,7 @@ __all__ = [
     "tabulate",
 ]
 
-PRESENT = "present"  # the records that have the field, whatever is in it
+BARE = "bare"  # the field is there without a value: an empty array, or a mapping
 NULLS = "nulls"
 BOOLS = "bools"
 INTS = "ints"
@@ -51,7 +51,7 @@ DATED = "dated"  # the characters of strings that spell a date; compared as inst
 DATED_ELEMENTS = "dated_elements"
 
 COLUMN_KINDS: Mapping[str, Kind | None] = {
-    PRESENT: None,
+    BARE: None,
     NULLS: Kind.NULL,
     BOOLS: Kind.BOOLEAN,
     INTS: Kind.NUMBER,
@@ -103,7 +103,7 @@ class Column:
 
 
 Field = Mapping[str, Column]
-"""A field's columns by sort; ``PRESENT`` is always among them."""
+"""A field's columns, by sort; at least one."""
 
 _NOTHING = Slots(None, 0, 0)
 
@@ -145,6 +145,10 @@ class _Pile:
         self.slots: list[int] = []
         self.values: list[Any] = []
 
+    def add(self, slot: int, value: Any) -> None:
+        self.slots.append(slot)
+        self.values.append(value)
+
     def column(self, sort: str) -> Column:
         slots = Slots.of(np.array(self.slots, dtype=np.int32))
         if sort in _CODED:
@@ -168,17 +172,11 @@ def tabulate(records: Iterable[Mapping[str, Any]]) -> Table:
         for name, raw, element in _leaves(metadata):
             field = piles.get(name)
             if field is None:
-                field = piles[name] = {PRESENT: _Pile()}
-            present = field[PRESENT].slots
-            if not present or present[-1] != slot:
-                present.append(slot)
-            if raw is not _NO_VALUE:
-                for sort, value in _sorted_out(name, raw, element=element):
-                    pile = field.get(sort)
-                    if pile is None:
-                        pile = field[sort] = _Pile()
-                    pile.slots.append(slot)
-                    pile.values.append(value)
+                field = piles[name] = {}
+            sort, value = _sorted_out(name, raw, element=element)
+            _pile(field, sort).add(slot, value)
+            if sort is INSTANTS and isinstance(raw, str):
+                _pile(field, DATED_ELEMENTS if element else DATED).add(slot, str.__str__(raw))
     return Table(
         n,
         {
@@ -200,14 +198,24 @@ def _leaves(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]]:
             yield name, _NO_VALUE, False
             stack.extend((f"{name}.{key}", inner, False) for key, inner in raw.items())
         elif isinstance(raw, (list, tuple)):
-            yield name, _NO_VALUE, False
+            if not raw:
+                yield name, _NO_VALUE, False
             stack.extend((name, inner, True) for inner in raw)
         else:
             yield name, raw, element
 
 
-def _sorted_out(name: str, raw: Any, *, element: bool) -> Iterator[tuple[str, Any]]:
-    """The columns a value goes to, and what of it."""
+def _pile(field: dict[str, _Pile], sort: str) -> _Pile:
+    pile = field.get(sort)
+    if pile is None:
+        pile = field[sort] = _Pile()
+    return pile
+
+
+def _sorted_out(name: str, raw: Any, *, element: bool) -> tuple[str, Any]:
+    """The column a value goes to, and what of it."""
+    if raw is _NO_VALUE:
+        return BARE, None
     known = kind_and_key(raw)
     if known is None:
         raise RecordError(
@@ -216,9 +224,7 @@ def _sorted_out(name: str, raw: Any, *, element: bool) -> Iterator[tuple[str, An
             "them."
         )
     kind, key = known
-    yield _SORTERS[kind](key, element)
-    if kind is Kind.DATE and isinstance(raw, str):
-        yield (DATED_ELEMENTS if element else DATED), str.__str__(raw)
+    return _SORTERS[kind](key, element)
 
 
 def _number(key: Any, element: bool) -> tuple[str, Any]:  # noqa: ARG001, FBT001
