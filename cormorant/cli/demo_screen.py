@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cormorant.cli.width import clip, columns, plain, table
+from cormorant.cli.width import clip, columns, pad, plain, table
 
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
@@ -45,13 +45,13 @@ class Screen:
         head = ["", "fused", "vector", "", "BM25", "", "matched terms", "record", ""]
         rows = [_row(hit, right) for hit in hits]
         lines = table([head, *(row for row, _ in rows)], right=(0, 1, 2, 3, 4, 5))
-        room = self._console.width
+        used = max(map(columns, lines))
+        left = self._console.width - used - 2
         self._print(style(lines[0], "dim"))
         for line, (row, text) in zip(lines[1:], rows, strict=True):
-            left = max(room - columns(line) - 2, 0)
             snippet = clip(plain(text), left) if left > _TOO_NARROW else ""
             colour = ("green",) if row[-1] else ()
-            self._print(f"{style(line, *colour)}  {snippet}".rstrip())
+            self._print(f"{style(pad(line, used), *colour)}  {snippet}".rstrip())
 
     def judged(self, scores: list[dict[str, Any]]) -> None:
         """The means, as a table."""

@@ -43,7 +43,8 @@ class Choice:
         bare = [i for i, r in enumerate(records) if r.vector is None and r.text.strip()]
         if self.embedder is None or not bare:
             return list(records)
-        vectors = self.embedder.documents([records[i].text for i in bare])
+        returned = self.embedder.embed_documents([records[i].text for i in bare])
+        vectors = self.embedder.matrix(returned, len(bare))
         out = list(records)
         for i, vector in zip(bare, vectors, strict=True):
             out[i] = replace(out[i], vector=vector)
@@ -51,7 +52,9 @@ class Choice:
 
     def embedded_query(self, text: str) -> NDArray[np.float32] | None:
         """The question's vector: float32, shape (dim,); None without an embedder."""
-        return None if self.embedder is None else self.embedder.query(text)
+        if self.embedder is None:
+            return None
+        return self.embedder.vector(self.embedder.embed_query(text))
 
 
 def for_adding(
@@ -132,16 +135,18 @@ def for_asking(store: Store, asked: str | None, *, trusted: bool, mode: str | No
 
 def _checked(store: Store, spec: str, *, trusted: bool, remember: bool) -> Embedder:
     from cormorant.langchain.embedder import Embedder
-    from cormorant.langchain.embeddings import fingerprint, resolve
-    from cormorant.store.fingerprint import require_same
+    from cormorant.langchain.embeddings import resolve
+    from cormorant.langchain.guard import Guard
 
     resolved = resolve(spec, trusted=trusted)
     if resolved is None:
         raise QueryError(f"The embedder {spec!r} makes no vectors.")
-    stored = store.fingerprint
-    came = fingerprint(resolved)
-    if stored is not None:
-        require_same(stored, came)
-    if remember and (stored is None or store.embedder != spec):
-        store.set_embedder(spec, came)
-    return Embedder(resolved)
+    embedder = Embedder(resolved, lambda: store.executor)
+    guard = Guard(store, embedder, enabled=True, accept_variant=False)
+    if not remember:
+        guard.verify()
+        return embedder
+    guard.register()
+    if store.embedder != spec:
+        store.set_embedder(spec)
+    return embedder

@@ -30,13 +30,39 @@ class Question:
     filter: Mapping[str, Any] = field(default_factory=dict)
 
 
+_ENGLISH: Mapping[str, Any] = {"language": "en"}
+_CHINESE: Mapping[str, Any] = {"language": "zh"}
+
 QUESTIONS = (
     Question(
-        "56e16182e3433e1400422e28",
-        "What branch of theoretical computer science deals with broadly classifying "
-        "computational problems by difficulty and class of relationship?",
-        "English",
-        {"language": "en"},
+        "56d6f3500d65d21400198294",
+        "Which player had the most interceptions for the season?",
+        "Words alone put another paragraph first; meaning puts it right.",
+        _ENGLISH,
+    ),
+    Question(
+        "5727de862ca10214002d9860",
+        "What UN secretary went to Harvard?",
+        "Names are for words: the vector leg has the right paragraph further down.",
+        _ENGLISH,
+    ),
+    Question(
+        "5726534d708984140094c271",
+        "英格兰公共卫生机构挖出了多少具尸体？",
+        "Chinese: the words are spread over several paragraphs, meaning chooses.",
+        _CHINESE,
+    ),
+    Question(
+        "5725c91e38643c19005acceb",
+        "白堊紀—第三紀滅絕事件發生於什麼時候？",
+        "Asked in Traditional characters, answered from Simplified text; the vector leg misses it.",
+        _CHINESE,
+    ),
+    Question(
+        "5728349dff5b5019007d9f02",
+        "在亚马逊雨林中能找到多少种树木？",
+        "A Chinese question, English paragraphs: no word in common, meaning alone finds them.",
+        _ENGLISH,
     ),
 )
 
