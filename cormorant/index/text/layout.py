@@ -16,9 +16,9 @@ __all__ = ["from_arrays", "problems", "to_arrays"]
 _LENGTHS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
 _KINDS: Final[dict[str, Any]] = {
     "hashes": np.uint64,
-    "term_ends": np.int64,
+    "term_offsets": np.int64,
     "term_bytes": np.uint8,
-    "ends": np.int64,
+    "offsets": np.int64,
     "slots": np.int32,
     "tf": np.uint8,
     "big_at": np.int64,
@@ -57,13 +57,10 @@ def from_arrays(arrays: Arrays) -> tuple[tuple[Segment, ...], NDArray[np.int32]]
     given: dict[str, Any] = dict(arrays)
     segment = Segment(**{name: given[name] for name in _KINDS if name != "record_lengths"})
     terms = len(segment.hashes)
-    ends = (
-        int(segment.term_ends[-1]) if len(segment.term_ends) else 0,
-        int(segment.ends[-1]) if len(segment.ends) else 0,
-    )
-    if (
-        (terms, terms) != (len(segment.term_ends), len(segment.ends))
-        or ends != (len(segment.term_bytes), len(segment.slots))
+    if terms and (
+        not len(segment.offsets) == len(segment.term_offsets) == terms + 1
+        or int(segment.term_offsets[-1]) != len(segment.term_bytes)
+        or int(segment.offsets[-1]) != len(segment.slots)
         or not len(segment.slots) == len(segment.tf) == len(segment.lengths)
         or len(segment.big_at) != len(segment.big_tf)
     ):
@@ -79,10 +76,10 @@ def problems(segments: tuple[Segment, ...], lengths: NDArray[np.int32]) -> list[
     wrong = []
     if np.any(segment.hashes[1:] < segment.hashes[:-1]):
         wrong.append("Term hashes are out of order.")
-    for name in ("ends", "term_ends"):
-        ends = getattr(segment, name)
-        if len(ends) and (int(ends[0]) < 0 or np.any(np.diff(ends) < (name == "ends"))):
-            wrong.append(f"Array {name!r} does not ascend.")
+    for name in ("offsets", "term_offsets"):
+        offsets = getattr(segment, name)
+        if int(offsets[0]) or np.any(np.diff(offsets) < (name == "offsets")):
+            wrong.append(f"Array {name!r} does not ascend from 0.")
     if int(segment.slots.min()) < 0 or int(segment.slots.max()) >= len(lengths):
         wrong.append(f"A posting points outside the {len(lengths)} records.")
     if len(segment.big_at) and (
@@ -95,7 +92,7 @@ def problems(segments: tuple[Segment, ...], lengths: NDArray[np.int32]) -> list[
     if wrong:
         return wrong
     starts = np.zeros(len(segment.slots), np.bool_)
-    starts[segment.ends[:-1]] = True
+    starts[segment.offsets[:-1]] = True
     if np.any((np.diff(segment.slots) <= 0) & ~starts[1:]):
         wrong.append("A term's postings are out of order.")
     tf = segment.tf.astype(np.int64)

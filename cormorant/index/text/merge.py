@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant.index.text.segment import Segment, length_type
+from cormorant.index.text.segment import Segment, length_type, offsets_of
 from cormorant.index.text.tail import TAIL_POSTINGS
 
 __all__ = ["FAN_OUT", "merge", "renumber", "settle"]
 
-FAN_OUT: Final = 8
+FAN_OUT: Final = 4
 """This many neighbouring segments of one size become one."""
 
 _BLOCK: Final = 1 << 20  # elements copied at a time: bounds the memory of the index arrays
@@ -57,10 +57,9 @@ def merge(segments: Sequence[Segment]) -> Segment:
     order = np.argsort(hashes, kind="stable")  # equal terms in the order of their segments
     order, same = _group(segments, hashes, origin, local, order)
 
-    term_starts, widths = _runs([segment.term_ends for segment in segments])
-    starts, counts = _runs([segment.ends for segment in segments])
+    term_starts, widths = _runs([segment.term_offsets for segment in segments])
+    starts, counts = _runs([segment.offsets for segment in segments])
     first = np.flatnonzero(~same)
-    ends = np.cumsum(np.add.reduceat(counts[order], first)) if len(first) else counts[:0]
     placed = np.empty(len(order), np.int64)  # where each entry's postings go
     placed[order] = np.cumsum(counts[order]) - counts[order]
 
@@ -70,9 +69,8 @@ def merge(segments: Sequence[Segment]) -> Segment:
     big_at: list[NDArray[np.int64]] = []
     big_tf: list[NDArray[np.int32]] = []
     chosen = order[first]  # the entry that gives each term its bytes
-    term_ends = np.cumsum(widths[chosen])
-    term_bytes = np.empty(int(widths[chosen].sum()), np.uint8)
-    term_placed = term_ends - widths[chosen]
+    term_offsets = offsets_of(widths[chosen])
+    term_bytes = np.empty(int(term_offsets[-1]), np.uint8)
     for number, segment in enumerate(segments):
         mine = origin == number
         _copy_runs(segment.slots, slots, starts[mine], placed[mine], counts[mine])
@@ -84,20 +82,20 @@ def merge(segments: Sequence[Segment]) -> Segment:
             segment.term_bytes,
             term_bytes,
             term_starts[entries],
-            term_placed[named],
+            term_offsets[:-1][named],
             widths[entries],
         )
         if len(segment.big_at):
-            entry = np.searchsorted(segment.ends, segment.big_at, side="right")
+            entry = np.searchsorted(segment.offsets, segment.big_at, side="right") - 1
             big_at.append(segment.big_at - starts[mine][entry] + placed[mine][entry])
             big_tf.append(segment.big_tf)
     positions = np.concatenate([np.empty(0, np.int64), *big_at])
     by_position = np.argsort(positions)
     return Segment(
         hashes=hashes[chosen],
-        term_ends=term_ends,
+        term_offsets=term_offsets,
         term_bytes=term_bytes,
-        ends=ends,
+        offsets=offsets_of(np.add.reduceat(counts[order], first)),
         slots=slots,
         tf=tf,
         big_at=positions[by_position],
@@ -118,23 +116,20 @@ def renumber(segment: Segment, keep: NDArray[np.int64], n: int) -> Segment:
     new[keep] = np.arange(len(keep), dtype=np.int32)
     slots = new[segment.slots]
     alive = slots >= 0
-    starts = np.concatenate([[0], segment.ends[:-1]]) if len(segment.ends) else segment.ends
-    counts = np.add.reduceat(alive, starts, dtype=np.int64) if len(starts) else segment.ends
+    counts = np.add.reduceat(alive, segment.offsets[:-1], dtype=np.int64)
     left = np.flatnonzero(counts)
-    term_starts, widths = _runs([segment.term_ends])
-    term_ends = np.cumsum(widths[left])
-    term_bytes = np.empty(int(widths[left].sum()), np.uint8)
-    _copy_runs(
-        segment.term_bytes, term_bytes, term_starts[left], term_ends - widths[left], widths[left]
-    )
+    term_starts, widths = _runs([segment.term_offsets])
+    term_offsets = offsets_of(widths[left])
+    term_bytes = np.empty(int(term_offsets[-1]), np.uint8)
+    _copy_runs(segment.term_bytes, term_bytes, term_starts[left], term_offsets[:-1], widths[left])
     lengths = segment.lengths[alive]
     big = alive[segment.big_at]
     moved = np.cumsum(alive, dtype=np.int64)[segment.big_at[big]] - 1
     return Segment(
         hashes=segment.hashes[left],
-        term_ends=term_ends,
+        term_offsets=term_offsets,
         term_bytes=term_bytes,
-        ends=np.cumsum(counts[left]),
+        offsets=offsets_of(counts[left]),
         slots=slots[alive],
         tf=segment.tf[alive],
         big_at=moved,
@@ -147,10 +142,11 @@ def _width(kind: np.dtype[Any]) -> int:
     return kind.itemsize
 
 
-def _runs(ends: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Starts (in each one's own array) and lengths of the runs that end at ``ends``."""
-    starts = np.concatenate([np.concatenate([[0], one[:-1]])[: len(one)] for one in ends])
-    return starts.astype(np.int64), np.concatenate(ends) - starts
+def _runs(offsets: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Starts (in each one's own array) and lengths of all runs."""
+    return np.concatenate([one[:-1] for one in offsets]), np.concatenate(
+        list(map(np.diff, offsets))
+    )
 
 
 def _group(
@@ -186,7 +182,7 @@ def _equal_terms(
     right: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
     """Whether two entries' terms are the same bytes, pair by pair."""
-    starts, widths = _runs([segment.term_ends for segment in segments])
+    starts, widths = _runs([segment.term_offsets for segment in segments])
     base = np.cumsum([0, *(len(segment.term_bytes) for segment in segments[:-1])])
     text = np.concatenate([segment.term_bytes for segment in segments])
     starts = starts + base[origin]

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TF_MAX", "Postings", "Segment", "build", "hash_term", "length_type"]
+__all__ = ["TF_MAX", "Postings", "Segment", "build", "hash_term", "length_type", "offsets_of"]
 
 TF_MAX: Final = 255
 """A ``tf`` of this value stands for a larger or equal one, kept in ``big_tf``."""
@@ -44,10 +44,10 @@ class Segment:
     """The inverted postings of a range of slots. Immutable.
 
     Attributes:
-        hashes: uint64, shape (t,), ascending; equal ones by the bytes of their terms.
-        term_ends: int64, shape (t,): where each term ends in ``term_bytes``.
+        hashes: uint64, shape (t,), t at least 1, ascending; equal ones by the bytes of their terms.
+        term_offsets: int64, shape (t + 1,): where each term begins in ``term_bytes``.
         term_bytes: uint8: the terms in UTF-8, in the order of ``hashes``.
-        ends: int64, shape (t,): where each term's postings end; none is empty.
+        offsets: int64, shape (t + 1,): where each term's postings begin; every term has some.
         slots: int32, shape (p,): ascending within a term.
         tf: uint8, shape (p,); :data:`TF_MAX` means: look in ``big_tf``.
         big_at: int64, ascending: positions of those postings.
@@ -58,9 +58,9 @@ class Segment:
     """
 
     hashes: NDArray[np.uint64]
-    term_ends: NDArray[np.int64]
+    term_offsets: NDArray[np.int64]
     term_bytes: NDArray[np.uint8]
-    ends: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     slots: NDArray[np.int32]
     tf: NDArray[np.uint8]
     big_at: NDArray[np.int64]
@@ -70,38 +70,41 @@ class Segment:
     def find(self, hashes: NDArray[np.uint64], terms: Sequence[bytes]) -> list[Postings | None]:
         """The postings of each term (with its hash), None where it does not occur."""
         held = self.hashes
-        found: list[Postings | None] = []
-        for at, value, term in zip(
-            np.searchsorted(held, hashes).tolist(), hashes.tolist(), terms, strict=True
-        ):
-            position = at
-            while position < len(held) and held[position] == value:
-                if self.term(position) == term:
-                    found.append(self.postings(position))
-                    break
+        found: list[Postings | None] = [None] * len(terms)
+        at = np.searchsorted(held, hashes)
+        hit = np.flatnonzero(held[np.minimum(at, len(held) - 1)] == hashes)
+        for which, first in zip(hit.tolist(), at[hit].tolist(), strict=True):
+            position = first
+            while self.term(position) != terms[which]:  # an equal hash, an unequal term
                 position += 1
+                if position == len(held) or held[position] != held[first]:
+                    break
             else:
-                found.append(None)
+                found[which] = self.postings(position)
         return found
 
     def term(self, position: int) -> bytes:
         """The term at a position of ``hashes``."""
-        start = int(self.term_ends[position - 1]) if position else 0
-        return self.term_bytes[start : int(self.term_ends[position])].tobytes()
+        start, end = self.term_offsets[position : position + 2].tolist()
+        return self.term_bytes[start:end].tobytes()
 
     def postings(self, position: int) -> Postings:
         """The postings of the term at a position of ``hashes``."""
-        start = int(self.ends[position - 1]) if position else 0
-        end = int(self.ends[position])
-        slots, lengths = self.slots[start:end], self.lengths[start:end]
-        small = self.tf[start:end]
+        start, end = self.offsets[position : position + 2].tolist()
+        tf: NDArray[Any] = self.tf[start:end]
         if len(self.big_at):
             first, last = np.searchsorted(self.big_at, (start, end)).tolist()
             if last > first:
-                tf = small.astype(np.int32)
+                tf = tf.astype(np.int32)
                 tf[self.big_at[first:last] - start] = self.big_tf[first:last]
-                return Postings(slots, tf, lengths)
-        return Postings(slots, small, lengths)
+        return Postings(self.slots[start:end], tf, self.lengths[start:end])
+
+
+def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where runs of these lengths begin, and where the last one ends; shape (len + 1,)."""
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
 
 
 def length_type(longest: int) -> type[np.generic]:
@@ -143,9 +146,9 @@ def build(
     kept = [terms[i] for i in order.tolist()]
     return Segment(
         hashes=hashes[order],
-        term_ends=np.cumsum(np.fromiter(map(len, kept), np.int64, len(kept))),
+        term_offsets=offsets_of(np.fromiter(map(len, kept), np.int64, len(kept))),
         term_bytes=np.frombuffer(b"".join(kept), np.uint8),
-        ends=np.cumsum(per_term[order]),
+        offsets=offsets_of(per_term[order]),
         slots=slots[by_term],
         tf=np.minimum(tf, TF_MAX).astype(np.uint8),
         big_at=big_at,
