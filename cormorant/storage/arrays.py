@@ -77,7 +77,7 @@ def write_arrays(path: str | Path, groups: Mapping[str, Arrays]) -> int:
         files.truncate(fd, total, path)
         files.sync(fd, path)
     except BaseException:
-        path.unlink(missing_ok=True)
+        files.unlink(path)
         raise
     finally:
         os.close(fd)
@@ -184,7 +184,7 @@ def _map(path: Path) -> mmap.mmap:
         size = os.fstat(fd).st_size
         if size < _PREFIX.size:
             raise _damaged(path, f"it is {size} bytes long, shorter than its prefix")
-        return mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+        return files.map_read(fd, size, path)
     finally:
         os.close(fd)
 

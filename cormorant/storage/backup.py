@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError, FormatError
-from cormorant.storage import files, opening
+from cormorant.storage import files, opening, sql
 from cormorant.storage.arrays import write_arrays
 from cormorant.storage.folder import Folder
 from cormorant.storage.reader import Reader
@@ -72,7 +72,7 @@ def _copy(ground: Ground, folder: Path) -> None:
         with opening.new_database(folder) as connection:
             reader.copy_into(connection)
             # The copy says that it is in WAL mode; leaving it makes it whole in one file.
-            connection.execute("PRAGMA journal_mode = DELETE")
+            sql.set_journal_mode(connection, "delete")
         _write_vectors(target.vector_path(head.generation), reader.vectors())
         if head.base_n:
             base = reader.base()

@@ -1,6 +1,6 @@
 """How are bytes put on disk so that a failure is an error with a name, never a silence?
 
-All writes outside SQLite go through here, so that a fault can be injected at each.
+All writes outside SQLite go through here.
 """
 
 from __future__ import annotations
@@ -8,107 +8,135 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import mmap
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from cormorant.errors import StoreError
 
 __all__ = [
     "create",
+    "create_new",
     "io_error",
     "make_folder",
+    "map_read",
     "open_read",
     "open_write",
     "pwrite_all",
     "rewrite",
     "sync",
     "sync_folder",
+    "translated",
     "truncate",
     "unlink",
 ]
 
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
 _CHUNK_BYTES = 4 * 1024 * 1024
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # a store's own files are never links
 
 
 def io_error(exc: OSError, path: str | Path, doing: str) -> StoreError:
     """The StoreError that names the file, the failure and what to do."""
-    code = errno.errorcode.get(exc.errno or 0, "unknown error")
+    code = errno.errorcode.get(exc.errno or 0, "no error number")
     why = f"{exc.strerror or exc} ({code})"
+    then = "Check the disk, then open the store again."
     if exc.errno in _FULL:
         why = f"the disk is full ({code})"
         then = "Free some space, then open the store again."
-    elif exc.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
-        then = "The folder is read-only for this user: open with read_only=True, or change it."
-    else:
-        then = "Check the disk, then open the store again."
+    elif exc.errno in _FORBIDDEN:
+        then = "This user may not do that there: open with read_only=True, or change permissions."
+    elif exc.errno == errno.ELOOP:
+        then = "It is a link; a store's own files never are. Restore the store from a backup."
     return StoreError(f"Could not {doing} {path}: {why}. Nothing of this call was stored. {then}")
+
+
+@contextlib.contextmanager
+def translated(path: str | Path, doing: str) -> Iterator[None]:
+    """What the system refuses in here becomes a StoreError; a missing file stays one."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as exc:
+        raise io_error(exc, path, doing) from exc
 
 
 def create(path: Path) -> int:
     """Open a file that does not exist yet, for reading and writing."""
+    fd = create_new(path)
+    if fd is None:
+        raise io_error(FileExistsError(errno.EEXIST, "it exists already"), path, "create")
+    return fd
+
+
+def create_new(path: Path) -> int | None:
+    """The same; None if it exists."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | _NOFOLLOW
     try:
         return os.open(path, flags, 0o666)
     except FileExistsError:
-        raise
+        return None
     except OSError as exc:
         raise io_error(exc, path, "create") from exc
 
 
 def open_write(path: Path) -> int:
     """Open an existing file for reading and writing."""
-    try:
+    with translated(path, "open"):
         return os.open(path, os.O_RDWR | os.O_CLOEXEC | _NOFOLLOW)
-    except FileNotFoundError:
-        raise
-    except OSError as exc:
-        raise io_error(exc, path, "open") from exc
 
 
 def open_read(path: Path) -> int:
     """Open an existing file for reading."""
-    try:
+    with translated(path, "open"):
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NOFOLLOW)
-    except FileNotFoundError:
-        raise
-    except OSError as exc:
-        raise io_error(exc, path, "open") from exc
+
+
+def map_read(fd: int, length: int, path: Path) -> mmap.mmap:
+    """Map the first ``length`` bytes of an open file, read-only."""
+    with translated(path, "map"):
+        return mmap.mmap(fd, length, access=mmap.ACCESS_READ)
 
 
 def pwrite_all(fd: int, data: bytes | memoryview, offset: int, path: Path) -> None:
     """Write all of ``data`` at ``offset``, however many calls it takes."""
     view = memoryview(data).cast("B")
-    try:
+    with translated(path, "write"):
         while view:
             written = os.pwrite(fd, view, offset)
             if written == 0:
                 raise OSError(errno.EIO, "the system wrote nothing")
             view = view[written:]
             offset += written
-    except OSError as exc:
-        raise io_error(exc, path, "write") from exc
 
 
 def truncate(fd: int, size: int, path: Path) -> None:
     """Make the file ``size`` bytes long; new bytes read as zeros."""
-    try:
+    with translated(path, "resize"):
         os.ftruncate(fd, size)
-    except OSError as exc:
-        raise io_error(exc, path, "resize") from exc
 
 
 def sync(fd: int, path: Path) -> None:
     """Force the file's bytes and size to the disk."""
-    try:
+    with translated(path, "sync"):
         if sys.platform == "darwin":
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # fsync there does not reach the platter
         else:
             os.fdatasync(fd)
-    except OSError as exc:
-        raise io_error(exc, path, "sync") from exc
+
+
+def sync_folder(path: Path) -> None:
+    """Force the folder's entries (new and renamed files) to the disk."""
+    with translated(path, "sync the folder"):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def rewrite(path: Path) -> None:
@@ -119,25 +147,13 @@ def rewrite(path: Path) -> None:
         return
     try:
         offset = 0
-        while data := os.pread(fd, _CHUNK_BYTES, offset):
+        while data := _pread(fd, offset, path):
             pwrite_all(fd, data, offset, path)
             offset += len(data)
         if offset:
             sync(fd, path)
     finally:
         os.close(fd)
-
-
-def sync_folder(path: Path) -> None:
-    """Force the folder's entries (new and renamed files) to the disk."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    except OSError as exc:
-        raise io_error(exc, path, "sync the folder") from exc
 
 
 def make_folder(path: Path) -> None:
@@ -147,17 +163,15 @@ def make_folder(path: Path) -> None:
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
-    for folder in reversed(missing):
+    for made in reversed(missing):
+        with translated(made, "create the folder"):
+            made.mkdir(exist_ok=True)
         try:
-            folder.mkdir(exist_ok=True)
-        except OSError as exc:
-            raise io_error(exc, folder, "create the folder") from exc
-        try:
-            sync_folder(folder.parent)
+            sync_folder(made.parent)
         except StoreError:
             # A name whose sync failed may never become durable: it has to be made anew.
             with contextlib.suppress(OSError):
-                folder.rmdir()
+                made.rmdir()
             raise
 
 
@@ -168,3 +182,8 @@ def unlink(path: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def _pread(fd: int, offset: int, path: Path) -> bytes:
+    with translated(path, "read"):
+        return os.pread(fd, _CHUNK_BYTES, offset)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import zlib
@@ -112,7 +111,7 @@ class Folder:
     def save_checkpoint(self, name: str, arrays: Mapping[str, Arrays]) -> None:
         """Write a checkpoint's file, durable on return; nothing names it yet."""
         path = self.checkpoint_path(name)
-        path.unlink(missing_ok=True)
+        files.unlink(path)  # an attempt of this name that was never committed
         write_arrays(path, arrays)
         files.sync_folder(self._derived)
 
@@ -190,12 +189,9 @@ class Folder:
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+            return not lock.try_lock(fd)
         finally:
             os.close(fd)
-        return False
 
     def _sweep_creation(self) -> None:
         """Remove what SQLite left beside its file when the store's making was cut short."""
@@ -222,14 +218,13 @@ class FolderClaim:
         self.generation = lowest
         while True:
             self.path = folder.vector_path(self.generation)
-            try:
-                self._fd: int | None = files.create(self.path)
-            except FileExistsError:
+            self._fd = files.create_new(self.path)
+            if self._fd is None:
                 self.generation += 1
-                continue
-            if lock.hold(self._fd, self.path):
+            elif lock.hold(self._fd, self.path):
                 break
-            os.close(self._fd)  # a writer removed it before it was locked
+            else:
+                os.close(self._fd)  # a writer removed it before it was locked
 
     def put(self, lo: int, vectors: NDArray[np.float32]) -> None:
         """Place vectors at slots from ``lo`` on."""
@@ -254,7 +249,7 @@ class FolderClaim:
     def seal(self, base: Base) -> None:
         """Add the base; all is durable on return."""
         path = self._folder.rows_path(self.generation)
-        path.unlink(missing_ok=True)
+        files.unlink(path)
         write_arrays(path, {"base": base._asdict()})
         files.sync(self._open, self.path)
         files.sync_folder(path.parent)

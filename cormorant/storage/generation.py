@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cormorant.storage import files
 from cormorant.storage.ranges import Base
 from cormorant.storage.types import Arrays
 
@@ -80,6 +81,11 @@ class NewGeneration:
 
     def seal(self, arrays: Mapping[str, Arrays]) -> None:
         """Add the derived arrays of the kept slots as of ``origin.lsn``, durably."""
+        with files.translated(self._ground.where, "seal the generation of"):
+            self._seal(arrays)
+        self.sealed = True
+
+    def _seal(self, arrays: Mapping[str, Arrays]) -> None:
         self.claim.seal(
             Base(
                 self.rows,
@@ -89,7 +95,6 @@ class NewGeneration:
             )
         )
         self._ground.vault.save_checkpoint(self.checkpoint_name, arrays)
-        self.sealed = True
 
     def switched(self) -> None:
         """The head names it now: it stays."""

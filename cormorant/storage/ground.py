@@ -207,18 +207,16 @@ class Ground:
         try:
             yield
         except StoreError as exc:
-            self._poison = f"{doing}: {exc}"
+            self._poison = str(exc)
             raise
         except sqlite3.Error as exc:
             error = sql.sql_error(exc, self.sqlite_path, doing)
-            self._poison = f"{doing}: {error}"
+            self._poison = str(error)
             raise error from exc
         except OSError as exc:
-            self._poison = f"{doing}: {exc}"
-            raise StoreError(
-                f"Could not {doing} in {self.path}: {exc}. Nothing of this call was stored. Open "
-                "the store again."
-            ) from exc
+            error = files.io_error(exc, exc.filename or self.where, doing)
+            self._poison = str(error)
+            raise error from exc
 
     @contextlib.contextmanager
     def committing(self, connection: sqlite3.Connection) -> Iterator[None]:

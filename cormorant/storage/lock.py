@@ -15,7 +15,7 @@ from pathlib import Path
 from cormorant.errors import StoreLocked
 from cormorant.storage import files
 
-__all__ = ["FileLock", "drop_inherited", "hold", "let_go", "locked", "reading"]
+__all__ = ["FileLock", "drop_inherited", "hold", "let_go", "locked", "reading", "try_lock"]
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _FIRST_WAIT_S = 0.001
@@ -43,20 +43,21 @@ class FileLock:
         while True:
             fd = self._open()
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                with files.translated(self._path, "lock"):
+                    taken = try_lock(fd)
+            except BaseException:
+                os.close(fd)
+                raise
+            if not taken:
                 os.close(fd)
                 if time.monotonic() >= deadline:
                     raise locked(self._path.parent, self._holder(), timeout_s) from None
                 time.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_S)
-                continue
-            except BaseException:
-                os.close(fd)
-                raise
-            if _is_current(fd, self._path):
+            elif _is_current(fd, self._path):
                 break
-            os.close(fd)  # somebody removed the file meanwhile: that lock guards nothing
+            else:
+                os.close(fd)  # somebody removed the file meanwhile: that lock guards nothing
         _held.add(fd)
         self._fd = fd
         pid = str(os.getpid()).encode().ljust(12)
@@ -85,13 +86,18 @@ class FileLock:
 
 def hold(fd: int, path: Path) -> bool:
     """Lock an open file that nobody else should have locked; False if it is gone or taken."""
+    if not try_lock(fd) or not _is_current(fd, path):
+        return False
+    _held.add(fd)
+    return True
+
+
+def try_lock(fd: int) -> bool:
+    """Lock an open file, unless somebody else has."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    if not _is_current(fd, path):
-        return False
-    _held.add(fd)
     return True
 
 

@@ -121,7 +121,7 @@ def new_database(folder: Path) -> Iterator[sqlite3.Connection]:
     connection = pool.acquire()
     try:
         yield connection
-        connection.execute("PRAGMA journal_mode = WAL")
+        sql.set_journal_mode(connection, "wal")
     except sqlite3.Error as exc:
         raise sql.sql_error(exc, path, "create") from exc
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 from pathlib import Path
 
@@ -135,7 +134,7 @@ def _map_vectors(fd: int, n: int, dim: int, path: Path) -> NDArray[np.float32]:
             f"{path} is damaged: it is {size} bytes long; {length} were committed. {_RESTORE}",
             str(path),
         )
-    mapped = mmap.mmap(fd, length, access=mmap.ACCESS_READ)
+    mapped = files.map_read(fd, length, path)
     return np.frombuffer(mapped, dtype="<f4").reshape(n, dim)
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "create",
     "is_transient",
     "rows",
+    "set_journal_mode",
     "sql_error",
 ]
 
@@ -85,6 +86,17 @@ def connect(path: Path | None, *, immutable: bool = False) -> sqlite3.Connection
     except sqlite3.Error as exc:
         raise sql_error(exc, path, "open") from exc
     return connection
+
+
+def set_journal_mode(connection: sqlite3.Connection, mode: str) -> None:
+    """Change the journal mode, and be sure of it.
+
+    All rows are fetched: SQLite commits the change at the end of the statement, and an
+    error there would otherwise go unseen.
+    """
+    found = connection.execute(f"PRAGMA journal_mode = {mode}").fetchall()
+    if found != [(mode,)]:
+        raise sqlite3.OperationalError(f"journal mode is {found} and not {mode}")
 
 
 def create(connection: sqlite3.Connection) -> None:

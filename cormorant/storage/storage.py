@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.errors import NotFound
-from cormorant.storage import opening
+from cormorant.storage import files, opening
 from cormorant.storage.backup import backup
 from cormorant.storage.generation import NewGeneration
 from cormorant.storage.ground import MEMORY, Ground
@@ -65,10 +65,11 @@ class Storage:
             made = opening.Opened(created=True, read_only=False, immutable=False)
             return cls(None, made, config, lock_timeout_s)
         folder = Path(path)
-        found = opening.prepare(
-            folder, config=config, create=create, read_only=read_only, timeout_s=lock_timeout_s
-        )
-        return cls(folder, found, config, lock_timeout_s)
+        with files.translated(folder, "open"):
+            found = opening.prepare(
+                folder, config=config, create=create, read_only=read_only, timeout_s=lock_timeout_s
+            )
+            return cls(folder, found, config, lock_timeout_s)
 
     def __init__(
         self,
@@ -112,9 +113,10 @@ class Storage:
             keep: int64, ascending: the slots to carry over, all that are alive.
         """
         self._ground.check_writable()
-        return NewGeneration(self._ground, reader, keep)
+        with files.translated(self._ground.where, "copy the generation of"):
+            return NewGeneration(self._ground, reader, keep)
 
-    def backup(self, folder: str | Path) -> None:
+    def backup(self, folder: str | PathLike[str]) -> None:
         """Copy one consistent snapshot into a new folder, while reads and writes go on.
 
         Args:
@@ -124,7 +126,8 @@ class Storage:
             FormatError: If the folder holds something.
             StoreError: If it cannot be written.
         """
-        backup(self._ground, Path(folder))
+        with files.translated(Path(folder), "back up to"):
+            backup(self._ground, Path(folder))
 
     def verify(self) -> list[Problem]:
         """Look for damage in everything on disk; empty is good."""
@@ -132,7 +135,8 @@ class Storage:
 
     def size_bytes(self) -> int:
         """Size of all files; in memory, of the vectors."""
-        return self._ground.vault.total_bytes()
+        with files.translated(self._ground.where, "measure"):
+            return self._ground.vault.total_bytes()
 
     def close(self) -> None:
         """Let go of all files; snapshots that are open stay valid until their end. Idempotent."""
