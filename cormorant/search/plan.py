@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,17 +66,18 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
     legs: list[Leg] = []
     missing: list[str] = []
     notes: list[str] = []
+    wrong = False
     for name in ("vector", "text") if mode == "hybrid" else (mode,):
         if mode == "hybrid" and not query.weights.get(name, 0.0):
             notes.append(f"{name}: not run, its weight is 0")
             continue
         made = _vector_leg(snapshot, vector) if name == "vector" else _text_leg(snapshot, query)
-        if isinstance(made, str):
-            missing.append(made)
+        if isinstance(made, _Missing):
+            missing.append(made.why)
+            wrong = wrong or made.wrong
         else:
             legs.append(made)
-    # An empty store answers with nothing; a text without terms is at fault whatever is stored.
-    if not legs and (snapshot.n > snapshot.dead or mode == "text"):
+    if wrong and not legs:
         raise QueryError(" ".join(missing) + " Nothing can be searched.")
     if mode == "hybrid" and legs and missing:
         missing = [f"{why} Only the {legs[0].name} leg was searched." for why in missing]
@@ -88,7 +89,7 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
         )
     if diversify and snapshot.vector is None:
         diversify = False
-        missing.append("The store has no vectors, so the hits could not be diversified.")
+        missing.append("No record in the store has a vector, so mmr_lambda had no effect.")
     return Plan(
         mode=mode,
         legs=tuple(legs),
@@ -103,14 +104,26 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
     )
 
 
-def _vector_leg(snapshot: Snapshot, vector: NDArray[np.float32] | None) -> VectorLeg | str:
-    if vector is None or snapshot.vector is None or not len(snapshot.sample):
-        return "The store holds no vectors to compare the query's with."
-    return VectorLeg(snapshot, snapshot.vector, vector)
+class _Missing(NamedTuple):
+    """Why a leg cannot run, and whether the question is wrong or the store has just nothing yet."""
+
+    why: str
+    wrong: bool
 
 
-def _text_leg(snapshot: Snapshot, query: Query) -> TextLeg | str:
+def _vector_leg(snapshot: Snapshot, vector: NDArray[np.float32] | None) -> VectorLeg | _Missing:
+    if vector is not None and snapshot.vector is not None and len(snapshot.sample):
+        return VectorLeg(snapshot, snapshot.vector, vector)
+    if snapshot.dim is None and snapshot.n > snapshot.dead:
+        why = (
+            "The store was filled without vectors, so the query's has nothing to be compared with."
+        )
+        return _Missing(why, wrong=True)
+    return _Missing("No record in the store has a vector.", wrong=False)
+
+
+def _text_leg(snapshot: Snapshot, query: Query) -> TextLeg | _Missing:
     terms = snapshot.analyzer.query_terms(query.text or "")
-    if not terms:
-        return f"The text {query.text!r} holds no term that could be searched."
-    return TextLeg(snapshot, terms)
+    if terms:
+        return TextLeg(snapshot, terms)
+    return _Missing(f"The text {query.text!r} holds no term that could be searched.", wrong=True)

@@ -89,9 +89,9 @@ def test_hybrid_without_vectors_is_text_and_says_so():
     texts = MemorySnapshot([record("a", "fish"), record("b", "bird")])
     result = run(texts, Query(text="fish", vector=[1.0], mode="hybrid"))
     assert ids(result) == ["a"]
-    assert result.degraded == (
-        "The store holds no vectors to compare the query's with. Only the text leg was searched.",
-    )
+    (said,) = result.degraded
+    assert said.startswith("The store was filled without vectors")
+    assert said.endswith("Only the text leg was searched.")
 
 
 def test_hybrid_without_terms_is_vector_and_says_so(birds):
@@ -103,14 +103,24 @@ def test_hybrid_without_terms_is_vector_and_says_so(birds):
 
 def test_nothing_that_could_run_is_refused(birds):
     texts = MemorySnapshot([record("a", "fish")])
-    with pytest.raises(QueryError, match="holds no vectors"):
+    with pytest.raises(QueryError, match="filled without vectors"):
         run(texts, Query(vector=[1.0]))
     with pytest.raises(QueryError, match="no term"):
         run(birds, Query(text="?!"))
     with pytest.raises(QueryError, match="no term"):
         run(texts, Query(text="?!", vector=[1.0]))
-    with pytest.raises(QueryError, match="no vectors"):
+    with pytest.raises(QueryError, match="without vectors"):
         run(texts, Query(text="fish", vector=[1.0], weights={"vector": 1.0}))
+
+
+def test_a_store_whose_vectors_are_gone_or_yet_to_come_answers_with_nothing():
+    left = MemorySnapshot([record("a", "fish", [1.0]), record("b", "fish")], dead=[0])
+    result = run(left, Query(vector=[1.0]))
+    assert ids(result) == []
+    assert result.degraded == ("No record in the store has a vector.",)
+    assert ids(run(left, Query(text="fish", vector=[1.0]))) == ["b"]
+    with pytest.raises(QueryError, match="no term"):
+        run(left, Query(text="?!", vector=[1.0]))
 
 
 @pytest.mark.parametrize("mode", ["vector", "text", "hybrid"])
@@ -196,7 +206,7 @@ def test_text_search_is_diversified_if_it_brings_a_vector(birds):
     texts = MemorySnapshot([record("a", "fish")])
     result = run(texts, Query(text="fish", vector=[1.0], mode="text", mmr_lambda=0.5))
     assert ids(result) == ["a"]
-    assert "could not be diversified" in result.degraded[0]
+    assert "mmr_lambda had no effect" in result.degraded[0]
 
 
 # Filters
