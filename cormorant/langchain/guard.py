@@ -7,10 +7,11 @@ Another model of the same size passes every other check and turns results to noi
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from cormorant.errors import DimensionError
+from cormorant.errors import DimensionError, EmbeddingError
 from cormorant.langchain.embedder import Embedder
 from cormorant.langchain.probed import aprobed, probed
 from cormorant.store.door import Door
@@ -65,13 +66,17 @@ class Guard:
         """
         stored = self._stored()
         if self._embedder is not None and stored is not None and self._open(stored):
-            self._compare(stored, probed(self._embedder))
+            with _probing():
+                fresh = probed(self._embedder)
+            self._compare(stored, fresh)
 
     async def averify(self) -> None:
         """Like :meth:`verify`, awaiting the embedder."""
         stored = self._stored()
         if self._embedder is not None and stored is not None and self._open(stored):
-            self._compare(stored, await aprobed(self._embedder))
+            with _probing():
+                fresh = await aprobed(self._embedder)
+            self._compare(stored, fresh)
 
     def register(self) -> None:
         """Before an add: remember the embedder, or refuse another than the stored one.
@@ -83,13 +88,17 @@ class Guard:
         """
         stored = self._stored()
         if self._embedder is not None and self._open(stored):
-            self._remember(stored, probed(self._embedder))
+            with _probing():
+                fresh = probed(self._embedder)
+            self._remember(stored, fresh)
 
     async def aregister(self, run: Callable[..., Awaitable[None]]) -> None:
         """Like :meth:`register`, awaiting the embedder; ``run`` does the writing elsewhere."""
         stored = self._stored()
         if self._embedder is not None and self._open(stored):
-            await run(self._remember, stored, await aprobed(self._embedder))
+            with _probing():
+                fresh = await aprobed(self._embedder)
+            await run(self._remember, stored, fresh)
 
     def _stored(self) -> Stored | None:
         """What the store remembers, as it was last read: the same object while it is the same."""
@@ -126,3 +135,18 @@ class Guard:
     def _fits(self, stored: Stored, fresh: Fingerprint) -> bool:
         verdict = compare(Fingerprint.from_json(stored), fresh)
         return verdict.same or (self._accept_variant and verdict.kind == "variant")
+
+
+@contextmanager
+def _probing() -> Iterator[None]:
+    """Say what was being embedded, since it was none of the caller's texts."""
+    try:
+        yield
+    except EmbeddingError as error:
+        raise EmbeddingError(
+            f"{error} That was on the probe texts, by which a store knows its embedder; one of "
+            "them has over 600 words. If it refuses long texts, have it truncate them, or pass "
+            "check_embedder=False.",
+            model=error.model,
+            retryable=error.retryable,
+        ) from error

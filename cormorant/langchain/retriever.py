@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from langchain_core.callbacks import (
@@ -24,7 +24,7 @@ from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["CormorantRetriever"]
 
-_SCOPES = "_scopes"  # how a request's scopes travel from invoke to the search
+_SCOPE = "_scope"  # how the scope of a call's config travels from invoke to the search
 _ARGUMENTS = tuple(dict.fromkeys(name for names in ACCEPTED.values() for name in names))
 
 
@@ -121,14 +121,14 @@ class CormorantRetriever(VectorStoreRetriever):
         Returns:
             Documents, best first.
         """
-        return super().invoke(input, config, **_with_scopes(kwargs, config))
+        return super().invoke(input, config, **_with_scope(kwargs, config))
 
     @override
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Like :meth:`invoke`, without holding the event loop."""
-        return await super().ainvoke(input, config, **_with_scopes(kwargs, config))
+        return await super().ainvoke(input, config, **_with_scope(kwargs, config))
 
     @override
     def _get_relevant_documents(
@@ -148,8 +148,11 @@ class CormorantRetriever(VectorStoreRetriever):
         """The store of this request, and all arguments of its search."""
         store = self._cormorant
         call = dict(call)
-        for scope in call.pop(_SCOPES, ()):
-            store = store.scope(**scope)
+        # LangChain lets an inner config's `configurable` replace the outer one as a whole. A
+        # scope can only narrow, so the one of the chain around this call holds too.
+        for scope in (_scope(var_child_runnable_config.get()), call.pop(_SCOPE, None)):
+            if scope:
+                store = store.scope(**scope)
         call.pop("verbose", None)  # LangChain reads it, and passes it on
         # As they are now: fields can be set on a living retriever.
         values = {name: getattr(self, name) for name in _ARGUMENTS}
@@ -178,29 +181,21 @@ def _fixed(search_kwargs: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
     return {**search_kwargs, **fields, **({} if narrowed is None else {"filter": narrowed})}
 
 
-def _with_scopes(kwargs: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
-    """The call's arguments, and the scopes of the config and of the chain around it.
+def _with_scope(kwargs: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
+    """The call's arguments, and the scope of its config."""
+    if _SCOPE in kwargs:
+        raise UsageError(f"{_SCOPE} is no argument; put the scope into config['configurable'].")
+    scope = _scope(config)
+    return {**kwargs, _SCOPE: scope} if scope else kwargs
 
-    LangChain lets an inner config's ``configurable`` replace the outer one as a whole.
-    A scope can only narrow, so here both hold.
-    """
-    if _SCOPES in kwargs:
-        raise UsageError(
-            f"{_SCOPES} is no argument; use config={{'configurable': {{'scope': …}}}}."
+
+def _scope(config: RunnableConfig | None) -> Mapping[str, Any] | None:
+    scope = ((config or {}).get("configurable") or {}).get("scope")
+    if scope is None:
+        return None
+    if not isinstance(scope, Mapping) or not all(isinstance(name, str) for name in scope):
+        raise ScopeError(
+            'config["configurable"]["scope"] must be a dict of predicates such as '
+            f"{{'tenant': 'acme'}}; got {scope!r}."
         )
-    scopes = list(_scopes(var_child_runnable_config.get(), config))
-    return {**kwargs, _SCOPES: scopes} if scopes else kwargs
-
-
-def _scopes(*configs: RunnableConfig | None) -> Iterator[Mapping[str, Any]]:
-    for config in configs:
-        scope = ((config or {}).get("configurable") or {}).get("scope")
-        if scope is None:
-            continue
-        if not isinstance(scope, Mapping) or not all(isinstance(name, str) for name in scope):
-            raise ScopeError(
-                'config["configurable"]["scope"] must be a dict of predicates such as '
-                f"{{'tenant': 'acme'}}; got {scope!r}."
-            )
-        if scope:
-            yield scope
+    return scope

@@ -248,23 +248,26 @@ class Cormorant(Searching):
             return self._put(records)
         self._guard.register()
         returned = embedder.embed_documents([record.text for record in records])
-        return self._put_embedded(embedder, records, returned)
+        return self._put(with_vectors(records, embedder.matrix(returned, len(records))))
 
     async def _aadd(self, records: list[Record]) -> list[str]:
         embedder = self._embedder
         if not records or embedder is None:
             return await self._in_pool(self._put, records)
         await self._guard.aregister(self._in_pool)
+        # Elsewhere, so that millions of floats are let go before the add, in which the
+        # garbage collector would walk them.
+        embedded = await self._aembedded(embedder, records)
+        return await self._in_pool(self._put, embedded)
+
+    async def _aembedded(self, embedder: Embedder, records: list[Record]) -> list[Record]:
         returned = await embedder.aembed_documents([record.text for record in records])
-        return await self._in_pool(self._put_embedded, embedder, records, returned)
+        return await self._in_pool(
+            lambda: with_vectors(records, embedder.matrix(returned, len(records)))
+        )
 
     def _put(self, records: list[Record]) -> list[str]:
         return list(self._door.add(records).ids)
-
-    def _put_embedded(
-        self, embedder: Embedder, records: list[Record], returned: object
-    ) -> list[str]:
-        return self._put(with_vectors(records, embedder.matrix(returned, len(records))))
 
     @override
     def delete(

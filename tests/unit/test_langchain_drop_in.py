@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.example_selectors import (
+    MaxMarginalRelevanceExampleSelector,
+    SemanticSimilarityExampleSelector,
+)
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore, VectorStoreRetriever
 
 from cormorant.langchain import Cormorant
 
@@ -88,6 +92,23 @@ def test_dump_and_load_by_keyword(store: Any, tmp_path: Any) -> None:
     )
     if isinstance(loaded, Cormorant):
         loaded.close()
+
+
+def test_langchains_own_retriever_and_selectors_run_on_it() -> None:
+    with Cormorant.from_documents(documents(), FAKE) as vs:
+        plain = VectorStoreRetriever(vectorstore=vs, search_kwargs={"k": 2})
+        assert len(plain.invoke("text number 3")) == 2
+        threshold = VectorStoreRetriever(
+            vectorstore=vs,
+            search_type="similarity_score_threshold",
+            search_kwargs={"score_threshold": 0.99},
+        )
+        assert [doc.id for doc in threshold.invoke("text number 3")] == ["3"]
+    examples = [{"input": f"text {n}", "output": str(n)} for n in range(6)]
+    for selector in (SemanticSimilarityExampleSelector, MaxMarginalRelevanceExampleSelector):
+        chosen = selector.from_examples(examples, FAKE, Cormorant, k=2, input_keys=["input"])
+        assert chosen.select_examples({"input": "text 3"})[0] == examples[3]
+        chosen.vectorstore.close()
 
 
 def test_where_the_in_memory_store_fails() -> None:

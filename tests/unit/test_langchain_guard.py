@@ -12,7 +12,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings, FakeEmbeddings
 
 from cormorant import Record, Store
-from cormorant.errors import EmbeddingMismatch
+from cormorant.errors import EmbeddingError, EmbeddingMismatch
 from cormorant.langchain import Cormorant, probed
 from cormorant.langchain.embedder import Embedder
 
@@ -191,6 +191,19 @@ def test_the_specification_the_store_remembers_is_kept() -> None:
     with Store.open(":memory:", embedder="local") as store:
         Cormorant(Changed(), store=store).add_texts(["a"])
         assert store.embedder == "local"
+
+
+def test_an_embedder_that_refuses_the_probes_is_told_what_to_do() -> None:
+    class Short(Changed):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            if max(map(len, texts)) > 1000:
+                raise ValueError("input too long")
+            return super().embed_documents(texts)
+
+    with Cormorant(Short()) as vs, pytest.raises(EmbeddingError, match="check_embedder=False"):
+        vs.add_texts(["a"])
+    with Cormorant(Short(), check_embedder=False) as vs:
+        vs.add_texts(["a"])
 
 
 # What it costs

@@ -206,6 +206,14 @@ async def test_a_scope_around_the_retriever_stays_in_force(vs: Cormorant) -> Non
         assert numbers(node.invoke("fish", ACME)) == expected
 
 
+def test_a_wrapper_that_goes_past_invoke_is_scoped_by_the_chain_around_it(vs: Cormorant) -> None:
+    retriever = vs.as_retriever(k=10)
+    node = RunnableLambda(
+        lambda question: retriever._get_relevant_documents(question, run_manager=None)
+    )
+    assert numbers(node.invoke("fish", ACME)) == {1, 3, 5, 7, 9}
+
+
 def test_a_retriever_tool_is_scoped_too(vs: Cormorant) -> None:
     tool = create_retriever_tool(
         vs.as_retriever(k=10), "find", "finds", response_format="content_and_artifact"
