@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cormorant.cli.embedding import Choice
     from cormorant.cli.settings import Settings
     from cormorant.demo import Question
+    from cormorant.model import Mode
     from cormorant.store import Store
 
 __all__ = ["VERB"]
@@ -139,7 +140,7 @@ def _judge(store: Store, choice: Choice, count: int, console: Console) -> list[d
     from cormorant.demo import TASKS, judge, sample
 
     ids = sample(count)
-    modes = ("text", "vector", "hybrid") if choice.embedder else ("text",)
+    modes: tuple[Mode, ...] = ("text", "vector", "hybrid") if choice.embedder else ("text",)
     scores: list[dict[str, Any]] = []
     with console.progress("questions judged:", len(ids) * len(TASKS)) as progress:
         for said in judge(store, choice.embedded_query, ids, modes):
@@ -147,7 +148,8 @@ def _judge(store: Store, choice: Choice, count: int, console: Console) -> list[d
                 progress.advance(said)
             else:
                 task, means = said
-                scores.append({"task": task.name, "questions": len(ids), **means})
+                by_mode = {str(mode): mean for mode, mean in means.items()}
+                scores.append({"task": task.name, "questions": len(ids), **by_mode})
     return scores
 
 

@@ -22,7 +22,9 @@ def hit_lines(hit: Hit, console: Console) -> Iterator[str]:
     place = f"{hit.rank:>2}"
     head = console.style(f"{hit.score:7.3f}", "bold")
     yield f"{place} {head}  {console.style(clip(plain(hit.id), console.width - 13), 'cyan')}"
-    legs = [leg_text(name, leg, hit.contributions.get(name)) for name, leg in hit.legs.items()]
+    # With one leg alone, its score is the hit's.
+    parts = hit.contributions if len(hit.contributions) > 1 else {}
+    legs = [leg_text(name, leg, parts.get(name)) for name, leg in hit.legs.items()]
     if legs:
         yield console.style(clip(f"   {' · '.join(legs)}", console.width), "dim")
     for line in wrap(hit.text, console.width - 3, _LINES):

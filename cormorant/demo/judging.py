@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cormorant import data
 from cormorant.demo.corpus import record_id
 from cormorant.evaluate import mean_ndcg, parse_qrels
-from cormorant.model import Query
+from cormorant.model import Mode, Query
 
 if TYPE_CHECKING:
     from cormorant.store import Store
@@ -47,8 +47,8 @@ def sample(count: int) -> list[str]:
 
 
 def judge(
-    store: Store, embed: EmbedQuery, ids: list[str], modes: tuple[str, ...]
-) -> Iterator[tuple[Task, dict[str, float]] | int]:
+    store: Store, embed: EmbedQuery, ids: list[str], modes: tuple[Mode, ...]
+) -> Iterator[tuple[Task, dict[Mode, float]] | int]:
     """Ask each question in each mode.
 
     Args:
@@ -64,7 +64,7 @@ def judge(
     vectors: dict[tuple[str, str], Any] = {}
     for task in TASKS:
         texts = data.questions(task.asked_in)
-        runs: dict[str, dict[str, list[str]]] = {mode: {} for mode in modes}
+        runs: dict[Mode, dict[str, list[str]]] = {mode: {} for mode in modes}
         for identity in ids:
             text = texts[identity]
             key = (task.asked_in, identity)
