@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from cormorant.filters.like import pattern_fault
 from cormorant.filters.values import Kind, Value, classify
 
 __all__ = [
+    "Choices",
     "Interval",
     "Operand",
     "at_least",
@@ -79,7 +80,18 @@ class Interval:
         return bool(key < bound if self.open_high else key <= bound)
 
 
-Operand: TypeAlias = Value | tuple[Value, ...] | Interval | bool | str
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Several distinct values, in the order given, of any kinds."""
+
+    values: tuple[Value, ...]
+    members: frozenset[Value] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", frozenset(self.values))
+
+
+Operand: TypeAlias = Value | Choices | Interval | bool | str
 
 
 def check_text(text: str, where: str) -> str:
@@ -161,22 +173,22 @@ def between(raw: object, where: str) -> Interval:
     return interval
 
 
-def scalars(raw: object, where: str) -> tuple[Value, ...]:
+def scalars(raw: object, where: str) -> Choices:
     """A list of values, which may be empty; kinds may be mixed."""
     items = _items(raw, where, "a list of values")
     values = (scalar(item, f"{where}[{i}]") for i, item in enumerate(items))
-    return tuple(dict.fromkeys(values))
+    return Choices(tuple(dict.fromkeys(values)))
 
 
-def some_scalars(raw: object, where: str) -> tuple[Value, ...]:
+def some_scalars(raw: object, where: str) -> Choices:
     """A list of values that is not empty."""
-    values = scalars(raw, where)
-    if not values:
+    choices = scalars(raw, where)
+    if not choices.values:
         raise FilterError(
             f"{where} takes a list of at least one value; got an empty one, which every record or "
             "none could be said to match. Leave the clause out."
         )
-    return values
+    return choices
 
 
 def flag(raw: object, where: str) -> bool:
@@ -245,15 +257,15 @@ def plain(operand: Operand) -> Any:
     if isinstance(operand, Interval):
         bounds = [bound.raw for bound in (operand.low, operand.high) if bound is not None]
         return bounds[0] if len(bounds) == 1 else bounds
-    if isinstance(operand, tuple):
-        return [value.raw for value in operand]
+    if isinstance(operand, Choices):
+        return [value.raw for value in operand.values]
     return operand
 
 
 def kinds_of(operand: Operand) -> frozenset[Kind]:
     """The kinds of value it can equal or hold."""
-    if isinstance(operand, tuple):
-        return frozenset(value.kind for value in operand)
+    if isinstance(operand, Choices):
+        return frozenset(value.kind for value in operand.values)
     if isinstance(operand, (Value, Interval)):
         return frozenset((operand.kind,))
     return frozenset((Kind.TEXT,)) if isinstance(operand, str) else frozenset()
@@ -264,9 +276,9 @@ def render(operand: Operand) -> str:
     if isinstance(operand, Interval):
         bounds = [_show(bound) for bound in (operand.low, operand.high) if bound is not None]
         return " and ".join(bounds)
-    if isinstance(operand, tuple):
-        shown = ", ".join(_show(value) for value in operand[:_SHOWN])
-        rest = len(operand) - _SHOWN
+    if isinstance(operand, Choices):
+        shown = ", ".join(_show(value) for value in operand.values[:_SHOWN])
+        rest = len(operand.values) - _SHOWN
         return f"[{shown}, and {rest} more]" if rest > 0 else f"[{shown}]"
     if isinstance(operand, bool):
         return "present" if operand else "missing"

@@ -17,7 +17,7 @@ from typing import Any
 
 from cormorant.filters import operands
 from cormorant.filters.like import compile_like
-from cormorant.filters.operands import Operand
+from cormorant.filters.operands import Choices, Operand
 from cormorant.filters.values import Found, Value
 
 __all__ = ["FIELD_OPERATORS", "FILTER_OPERATORS", "OPERATORS", "Operator", "nearest", "table"]
@@ -61,13 +61,12 @@ def _within(found: Found, operand: operands.Interval) -> bool:
     return any(operand.covers(value) for value in found.values)
 
 
-def _one_of(found: Found, operand: tuple[Value, ...]) -> bool:
-    wanted = frozenset(operand)
-    return any(value in wanted for value in found.values)
+def _one_of(found: Found, operand: Choices) -> bool:
+    return any(value in operand.members for value in found.values)
 
 
-def _all_of(found: Found, operand: tuple[Value, ...]) -> bool:
-    return set(operand) <= set(found.values)
+def _all_of(found: Found, operand: Choices) -> bool:
+    return operand.members <= set(found.values)
 
 
 def _exists(found: Found, operand: object) -> bool:

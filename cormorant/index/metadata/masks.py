@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.filters.like import compile_like, literal_prefix
-from cormorant.filters.operands import Interval
+from cormorant.filters.operands import Choices, Interval
 from cormorant.filters.values import Kind, Value
 from cormorant.index.contract import Mask
 from cormorant.index.metadata.dictionary import Codes
@@ -46,21 +46,21 @@ def _exists(field: Field, operand: object, out: Mask) -> None:  # noqa: ARG001
 
 
 def _equal(field: Field, operand: Value, out: Mask) -> None:
-    _one_of(field, (operand,), out)
+    _MEMBERS[operand.kind](field, [operand.key], out)
 
 
-def _all_of(field: Field, operand: tuple[Value, ...], out: Mask) -> None:
+def _all_of(field: Field, operand: Choices, out: Mask) -> None:
     every = np.ones(len(out), dtype=np.bool_)
-    for value in operand:
+    for value in operand.values:
         has = np.zeros(len(out), dtype=np.bool_)
         _equal(field, value, has)
         every &= has
     out |= every
 
 
-def _one_of(field: Field, operand: tuple[Value, ...], out: Mask) -> None:
+def _one_of(field: Field, operand: Choices, out: Mask) -> None:
     keys: dict[Kind, list[Any]] = {}
-    for value in operand:
+    for value in operand.values:
         keys.setdefault(value.kind, []).append(value.key)
     for kind, members in keys.items():
         _MEMBERS[kind](field, members, out)
@@ -260,11 +260,10 @@ def _float_from(key: Any, real: Any) -> tuple[Any, bool]:
 
 def _among(values: NDArray[Any], members: list[Any]) -> Mask | bool:
     """Numbers that equal one of the members exactly."""
-    exact = [
-        member
-        for member in (_expressed(values, member) for member in members)
-        if member is not None
-    ]
+    express = _as_float if values.dtype.kind == "f" else _as_whole
+    with np.errstate(over="ignore"):
+        expressed = [express(values.dtype, member) for member in members]
+    exact = [member for member in expressed if member is not None]
     matched: Mask
     if not exact:
         return False
@@ -280,12 +279,17 @@ def _among(values: NDArray[Any], members: list[Any]) -> Mask | bool:
     return matched
 
 
-def _expressed(values: NDArray[Any], member: Any) -> Any:
-    """The member in the values' dtype, or None if that cannot express it."""
-    dtype = values.dtype
-    if dtype.kind == "f":
-        bound, more = _float_from(member, dtype.type)
-        return None if more else bound
+def _as_float(dtype: np.dtype[Any], member: Any) -> Any:
+    """The member in that dtype, or None if that cannot express it."""
+    try:
+        real = dtype.type(float(member))
+    except OverflowError:
+        return None
+    return real if float(real) == member else None
+
+
+def _as_whole(dtype: np.dtype[Any], member: Any) -> Any:
+    """The member in that dtype, or None if that cannot express it."""
     bounds = np.iinfo(dtype)
     if not bounds.min <= member <= bounds.max or member != math.floor(member):
         return None
