@@ -45,7 +45,7 @@ class Analyzer:
         >>> analyzer.terms("Running CUDA 12.1")
         ['run', 'cuda', '12.1', '12.1.']
         >>> analyzer.query_terms("where is the ERR_1042?")
-        ['err_1042', 'err1042', 'err', '1042']
+        ['err_1042', 'err_1042', 'err1042', 'err', '1042']
         >>> analyzer.query_terms("臺灣") == analyzer.query_terms("台湾")
         True
     """
@@ -98,9 +98,11 @@ class Analyzer:
             if is_unspaced(token):
                 kept += query_grams(fold_han(token))
             else:
-                kept += self._stems(
-                    name for name in names(fold_digits(token)) if name.text not in self._stop_words
-                )
+                found = [n for n in names(fold_digits(token)) if n.text not in self._stop_words]
+                stems = self._stems(found)
+                if len(stems) > 1 and not (found[0].word or found[0].text.isalpha()):
+                    kept.append(stems[0])  # the exact form of an identifier counts twice
+                kept += stems
         return kept or self.terms(text)
 
     def _expand(self, token: str) -> list[str]:
@@ -116,7 +118,10 @@ class Analyzer:
         text = name.text
         if self._fold_first:
             text = fold_accents(text)
-        if name.word and self._stemmer is not None:
+        if not name.word:
+            # Set apart from stems: load_user_configs is no exact match for loadUserConfig.
+            return f"={fold_accents(text)}" if text.isalpha() else fold_accents(text)
+        if self._stemmer is not None:
             with self._lock:
                 text = self._stemmer.stemWord(text)
         return fold_accents(text)

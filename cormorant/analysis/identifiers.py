@@ -87,7 +87,7 @@ def _apostrophes(token: str, found: list[Name]) -> None:
     if last in {"s", "S"}:
         _apostrophes("'".join(pieces), found)
         return
-    _numbers("".join((*pieces, last)), found)
+    _numbers("".join((*pieces, last)).lower(), found)
     if last.lower() not in _CONTRACTED:
         for piece in (*pieces, last):
             if len(piece) > 2:
@@ -122,7 +122,8 @@ def _split(token: str, found: list[Name]) -> None:
             return
         found.append(Name(token.lower(), word=False))
         if separator in "-_" and any(map(str.isalpha, token)):
-            found.append(_plain("".join(parts)))
+            joined = "".join(parts).lower()
+            found.extend((Name(joined, word=False), _plain(joined)))
         for part in parts:
             _split(part, found)
         return
