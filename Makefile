@@ -50,7 +50,7 @@ format: $(BIN)/.ready-dev  ## let ruff rewrite what it can
 	$(BIN)/ruff format $(SOURCES)
 
 bench: $(BIN)/.ready-dev  ## print the benchmarks' figures
-	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+	@for file in $$(grep -l '__main__' benchmarks/*.py); do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
 docs: $(BIN)/.ready-dev  ## write the generated reference pages
 	$(BIN)/python -m cormorant.cli.reference > docs/cli.md

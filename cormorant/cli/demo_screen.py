@@ -32,9 +32,12 @@ class Screen:
     def built(self, built: dict[str, Any]) -> None:
         """What is in the store, and what it cost."""
         bold = self._console.style(f"{built['records']} paragraphs", "bold")
-        made = f"embedded with {built['embedder']} and " if built["embedder"] else ""
+        made = "stored"
+        if built["embedder"]:
+            made = f"embedded by {built['embedder']!r} ({built['dim']} numbers each) and stored"
         self._print(f"{bold} of {built['corpus']}, English and Chinese,")
-        self._print(f"{made}stored in {built['build_cpu_seconds']:.1f} s of CPU.")
+        self._print(f"{made} in {built['build_cpu_seconds']:.1f} s of CPU.")
+        self._print(f"{_TICK} marks the paragraph that a question was written for.")
 
     def answered(self, question: Question, hits: tuple[Hit, ...], right: frozenset[str]) -> None:
         """A question and its hits as a table."""
@@ -66,9 +69,6 @@ class Screen:
         self._print(self._console.style(head, "bold"))
         for line in lines:
             self._print(line)
-        self._print(
-            f"{_TICK} and nDCG: the paragraph the question was written for counts as the answer."
-        )
         self._print()
 
 

@@ -49,13 +49,13 @@ QUESTIONS = (
     Question(
         "5726534d708984140094c271",
         "英格兰公共卫生机构挖出了多少具尸体？",
-        "Chinese: the words are spread over several paragraphs, meaning chooses.",
+        "Chinese: three paragraphs share its words; meaning chooses.",
         _CHINESE,
     ),
     Question(
         "5725c91e38643c19005acceb",
         "白堊紀—第三紀滅絕事件發生於什麼時候？",
-        "Asked in Traditional characters, answered from Simplified text; the vector leg misses it.",
+        "Chinese, asked in Traditional characters: found in Simplified text all the same.",
         _CHINESE,
     ),
     Question(

@@ -11,6 +11,7 @@ from cormorant import defaults, errors
 from cormorant.cli import reference
 from cormorant.cli.app import VERBS, build_parser
 from cormorant.cli.settings import SETTINGS
+from cormorant.filters import OPERATORS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -93,3 +94,10 @@ def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_operator_is_documented(name):
+    row = table_row(read("filters.md"), name)
+    assert row is not None
+    assert all(row[1:])
