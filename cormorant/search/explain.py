@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cormorant.filters import explain as explain_filter
 from cormorant.model import Explanation, Query, Record, Step
 from cormorant.search.admit import text_match
-from cormorant.search.legs import TextLeg
+from cormorant.search.legs import Leg, TextLeg
 from cormorant.search.outcome import Fetched, Outcome, relevance_of, search
 
 if TYPE_CHECKING:
@@ -147,15 +148,21 @@ def _rank(outcome: Outcome, fetched: Fetched, slot: int, score: float) -> tuple[
     Records the leg has nothing on are not ranked. A record that was not admitted is
     ranked as if it had been.
     """
-    snapshot, leg = outcome.snapshot, fetched.leg
-    alive = snapshot.alive if outcome.mask is None else outcome.mask
-    eligible = np.flatnonzero(alive)
-    scores = leg.score(eligible)
-    judged = scores > leg.absent
-    eligible, scores = eligible[judged], scores[judged]
+    name = fetched.leg.name
+    if name not in outcome.ranked:
+        outcome.ranked[name] = _rank_all(outcome, fetched.leg)
+    eligible, scores = outcome.ranked[name]
     better = (scores > score) | ((scores == score) & (eligible < slot))
     beside = int(not (eligible == slot).any())
     return int(np.count_nonzero(better)) + 1, len(eligible) + beside
+
+
+def _rank_all(outcome: Outcome, leg: Leg) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    alive = outcome.snapshot.alive if outcome.mask is None else outcome.mask
+    eligible = np.flatnonzero(alive)
+    scores = leg.score(eligible)
+    judged = scores > leg.absent
+    return eligible[judged], scores[judged]
 
 
 def _fuse(outcome: Outcome, position: int | None) -> Step:

@@ -84,6 +84,7 @@ class Outcome:
         exact, complete: As in :class:`~cormorant.model.Result`.
         degraded, notes: Sentences.
         stages: As they ran.
+        ranked: By leg, all admitted slots it can judge and their scores; filled by explanations.
     """
 
     snapshot: Snapshot
@@ -105,6 +106,7 @@ class Outcome:
     degraded: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stages: Stages = field(default_factory=Stages)
+    ranked: dict[str, tuple[NDArray[np.int64], NDArray[np.float32]]] = field(default_factory=dict)
 
 
 def search(snapshot: Snapshot, query: Query) -> Outcome:
@@ -159,8 +161,7 @@ def _fetch(outcome: Outcome, leg: Leg) -> Fetched:
 
 def _fuse(outcome: Outcome) -> None:
     plan, query = outcome.plan, outcome.query
-    lists = [fetched.found.slots for fetched in outcome.fetched]
-    slots = lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
+    slots = _union([fetched.found.slots for fetched in outcome.fetched])
     views = tuple(_view(outcome, fetched, slots) for fetched in outcome.fetched)
     fused = fuse(views, fusion=plan.fusion, rrf_k=query.rrf_k)
     order = np.lexsort((slots, -fused.scores))
@@ -184,6 +185,14 @@ def _fuse(outcome: Outcome) -> None:
         outcome.notes.append(f"fuse: {plan.fusion} over {len(slots):,} candidates, {weights}")
 
 
+def _union(lists: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Every slot once: one list as it is, several in ascending order."""
+    if len(lists) == 1:
+        return lists[0]
+    slots = np.sort(np.concatenate(lists))  # np.unique would hold the interpreter lock
+    return slots[np.diff(slots, prepend=-1) > 0]
+
+
 def _view(outcome: Outcome, fetched: Fetched, slots: NDArray[np.int64]) -> LegScores:
     """The leg's scores and ranks of all candidates, those it did not fetch included."""
     leg, found = fetched.leg, fetched.found
@@ -205,7 +214,7 @@ def relevance_of(outcome: Outcome, scores: list[NDArray[np.float32]]) -> NDArray
     total = np.zeros(len(scores[0]))
     for fetched, leg_scores in zip(outcome.fetched, scores, strict=True):
         total += weights[fetched.leg.name] * fetched.leg.relevance(leg_scores)
-    return total / sum(weights.values())
+    return np.clip(total / sum(weights.values()), 0.0, 1.0)
 
 
 def _diversify(outcome: Outcome) -> None:
@@ -250,7 +259,7 @@ def _judge(outcome: Outcome) -> None:
     # One leg's list is cut where relevance only falls further; a fused one need not be.
     ordered = plan.fusion is None and exact_legs
     outcome.complete = not wanting or not unseen or (ordered and not outcome.above.all())
-    if not outcome.above.all() and not outcome.above.any():
+    if len(outcome.above) and not outcome.above.any():
         logger.warning(
             "min_score=%g left none of %d candidates; the best has relevance %.3f.",
             query.min_score,

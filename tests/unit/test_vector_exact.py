@@ -150,6 +150,15 @@ def test_relevance_keeps_the_order_and_the_range(metric, given):
     assert ((found >= 0) & (found <= 1)).all()
 
 
+def test_a_vector_is_wholly_relevant_to_itself():
+    rng = np.random.default_rng(1)
+    for dim in (2, 3, 100, 1536):
+        rows = check_vectors(rng.standard_normal((50, dim)), dim=dim, metric="cosine")
+        for row in rows[:5]:
+            found = ExactIndex(rows, "cosine").search(row, 1, None)
+            assert relevance(found.scores, "cosine").tolist() == [1.0]
+
+
 def test_faiss_is_not_loaded():
     said = "import sys, cormorant.search, cormorant.index.vector; print('faiss' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)

@@ -12,6 +12,7 @@ from cormorant.model import Metric
 
 __all__ = ["normalise", "relevance", "scores"]
 
+_SAME = 1.0 - 1e-6  # cosines of float32 vectors with themselves fall this short of 1 and less
 _BLOCK_BYTES = 1 << 20  # differences are taken block by block: they should stay in the cache
 
 
@@ -66,7 +67,8 @@ def scores(
 def relevance(score: NDArray[np.floating], metric: Metric) -> NDArray[np.float64]:
     """A vector score as a relevance in [0, 1], whatever the metric; order is kept.
 
-    Cosine: max(0, cos). Dot: 1 / (1 + e^-x), the logistic. Euclidean: 1 / (1 + distance).
+    Cosine: max(0, cos), and 1 from 1 − 1e-6 on, so that rounding does not keep a vector from being
+    wholly like itself. Dot: 1 / (1 + e^-x), the logistic. Euclidean: 1 / (1 + distance).
 
     Args:
         score: Any shape; -inf (no vector) becomes 0.
@@ -74,7 +76,7 @@ def relevance(score: NDArray[np.floating], metric: Metric) -> NDArray[np.float64
     """
     wide = np.asarray(score, dtype=np.float64)
     if metric == "cosine":
-        return np.clip(wide, 0.0, 1.0)
+        return np.where(wide >= _SAME, 1.0, np.maximum(wide, 0.0))
     if metric == "dot":
         # tanh does not overflow, whatever the sign: 1 / (1 + e^-x) = (1 + tanh(x / 2)) / 2.
         return 0.5 * (1.0 + np.tanh(0.5 * wide))
