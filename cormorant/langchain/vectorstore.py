@@ -255,16 +255,16 @@ class Cormorant(Searching):
         if not records or embedder is None:
             return await self._in_pool(self._put, records)
         await self._guard.aregister(self._in_pool)
-        # Elsewhere, so that millions of floats are let go before the add, in which the
-        # garbage collector would walk them.
-        embedded = await self._aembedded(embedder, records)
-        return await self._in_pool(self._put, embedded)
+        texts = [record.text for record in records]
+        # Handed over in a list that the thread empties: to let go of millions of floats takes
+        # time too, and would be done by whoever holds them last.
+        returned = [await embedder.aembed_documents(texts)]
 
-    async def _aembedded(self, embedder: Embedder, records: list[Record]) -> list[Record]:
-        returned = await embedder.aembed_documents([record.text for record in records])
-        return await self._in_pool(
-            lambda: with_vectors(records, embedder.matrix(returned, len(records)))
-        )
+        def put() -> list[str]:
+            vectors = embedder.matrix(returned.pop(), len(records))
+            return self._put(with_vectors(records, vectors))
+
+        return await self._in_pool(put)
 
     def _put(self, records: list[Record]) -> list[str]:
         return list(self._door.add(records).ids)
