@@ -147,6 +147,28 @@ async def test_what_the_caller_changes_while_the_embedder_is_awaited_is_not_stor
         assert vs.get_by_ids([id_])[0].metadata == {"tags": ["x"]}
 
 
+def test_chunks_that_share_one_metadata_dict_do_not_share_it_in_the_store(vs: Cormorant) -> None:
+    shared = {"source": ["a.txt"]}
+    vs.add_documents([Document(page_content=t, metadata=shared, id=t) for t in ("a", "b")])
+    first, second = vs.get_by_ids(["a", "b"])
+    first.metadata["source"].append("changed")
+    assert second.metadata == {"source": ["a.txt"]}
+
+
+def test_a_document_updated_without_metadata_loses_it_and_nothing_fails(vs: Cormorant) -> None:
+    vs.add_texts(["a"], [{"n": 1}], ids=["x"])
+    vs.add_documents([Document(page_content="b", id="x")])
+    assert vs.get_by_ids(["x"]) == [Document(page_content="b", id="x", metadata={})]
+
+
+def test_metadata_that_holds_itself_is_refused(vs: Cormorant) -> None:
+    circular: dict[str, Any] = {}
+    circular["self"] = circular
+    with pytest.raises(RecordError):
+        vs.add_texts(["a"], [circular])
+    assert vs.store.count() == 0
+
+
 def test_scores_left_in_metadata_are_not_stored(vs: Cormorant) -> None:
     vs.add_texts(["a"], [{"n": 1}], ids=["x"])
     scored = vs.similarity_search("a", k=1, with_scores=True)
