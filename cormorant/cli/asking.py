@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cormorant import defaults
 from cormorant.cli.verb import parsed_filter
+from cormorant.errors import NotFound
 from cormorant.model import Query
 
 if TYPE_CHECKING:
     from cormorant.cli.settings import Settings
     from cormorant.store import Store
 
-__all__ = ["Asked", "ask", "open_to_read"]
+__all__ = ["Asked", "ask", "open_existing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +27,19 @@ class Asked:
     degraded: tuple[str, ...]
 
 
-def open_to_read(path: str) -> Store:
-    """The store at ``path``, which must exist; nothing is written to it."""
+def open_existing(
+    path: str, *, read_only: bool = True, lock_timeout_s: float = defaults.LOCK_TIMEOUT_S
+) -> Store:
+    """The store at ``path``.
+
+    Raises:
+        NotFound: If there is nothing.
+    """
     from cormorant.store import Store
 
-    return Store.open(path, create=False, read_only=True)
+    if not Path(path).exists():
+        raise NotFound(f"There is no store at {path}. To make one: cormorant add {path} FILES")
+    return Store.open(path, create=False, read_only=read_only, lock_timeout_s=lock_timeout_s)
 
 
 def ask(store: Store, args: Namespace, settings: Settings, *, explain: bool) -> Asked:

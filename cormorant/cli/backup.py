@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from cormorant.cli.asking import open_to_read
+from cormorant.cli.asking import open_existing
 from cormorant.cli.verb import Verb, add_json, add_store
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:  # noqa: ARG001
-    with open_to_read(args.store) as store:
+    with open_existing(args.store) as store:
         store.backup(args.dest)
         records = store.count()
     if args.json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
+from cormorant.cli.asking import open_existing
 from cormorant.cli.verb import DEGRADED_EXIT, Verb, add_json, add_settings, add_store
 
 if TYPE_CHECKING:
@@ -25,13 +26,8 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
-    from cormorant.store import Store
-
-    with Store.open(
-        args.store,
-        create=False,
-        read_only=not args.repair,
-        lock_timeout_s=settings.get("lock_timeout"),
+    with open_existing(
+        args.store, read_only=not args.repair, lock_timeout_s=settings.get("lock_timeout")
     ) as store:
         report = store.check(repair=args.repair)
     if args.json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from cormorant.cli.asking import open_existing
 from cormorant.cli.info import size_text
 from cormorant.cli.verb import Verb, add_json, add_settings, add_store
 
@@ -22,9 +23,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
-    from cormorant.store import Store
-
-    with Store.open(args.store, create=False, lock_timeout_s=settings.get("lock_timeout")) as store:
+    with open_existing(
+        args.store, read_only=False, lock_timeout_s=settings.get("lock_timeout")
+    ) as store:
         report = store.compact()
     if args.json:
         console.json(

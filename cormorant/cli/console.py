@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from datetime import date
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
 
@@ -38,8 +39,8 @@ class Console:
         *,
         quiet: bool = False,
     ) -> None:
-        self.out = out or sys.stdout
-        self.err = err or sys.stderr
+        self.out = out or sys.stdout or _nowhere()
+        self.err = err or sys.stderr or _nowhere()
         self._environ = os.environ if environ is None else environ
         self.quiet = quiet
         self._unicode = (getattr(self.out, "encoding", None) or "utf-8").lower().startswith("utf")
@@ -99,6 +100,11 @@ class Console:
     def progress(self, label: str, total: int | None = None) -> Progress:
         """A counter on stderr for long work; silent unless stderr is a terminal."""
         return Progress(self, label, total)
+
+
+def _nowhere() -> TextIO:
+    """Stands in for a stream that the shell closed (``>&-``)."""
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _as_json(value: Any) -> Any:

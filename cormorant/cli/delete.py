@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
+from cormorant.cli.asking import open_existing
 from cormorant.cli.verb import Verb, add_filter, add_json, add_settings, add_store, parsed_filter
 from cormorant.errors import UsageError
 
@@ -24,14 +25,14 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
-    from cormorant.store import Store
-
     filter = parsed_filter(args)
     if not args.ids and filter is None:
         raise UsageError(
             "delete needs ids or a --filter; got neither. To delete everything: --filter '{}'."
         )
-    with Store.open(args.store, create=False, lock_timeout_s=settings.get("lock_timeout")) as store:
+    with open_existing(
+        args.store, read_only=False, lock_timeout_s=settings.get("lock_timeout")
+    ) as store:
         known = {record.id for record in store.get(args.ids)}
         deleted = store.delete(args.ids or None, filter=filter)
     unknown = [identity for identity in args.ids if identity not in known]

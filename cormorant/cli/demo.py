@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cormorant.cli.demo_screen import Screen
 from cormorant.cli.shape import hit_fields
-from cormorant.cli.verb import Verb, add_json, add_settings
+from cormorant.cli.verb import Verb, add_json, add_settings, folder
 from cormorant.errors import UsageError
 from cormorant.model import Query
 
@@ -33,6 +33,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "store",
         nargs="?",
+        type=folder,
         metavar="KB",
         help="keep the store in this new folder (default: cormorant/demo in the cache folder, "
         "made anew each time)",
@@ -53,8 +54,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
 
     if args.questions < 0:
         raise UsageError(f"--questions must be at least 1, or 0 for all; got {args.questions}.")
-    folder = _folder(args.store)
-    with Store.open(folder / "kb" if args.store is None else folder) as store:
+    with Store.open(_place(args.store)) as store:
         show = Screen(console, silent=args.json)
         choice, built = _build(store, settings, console)
         show.built(built)
@@ -69,22 +69,22 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
     return 0
 
 
-def _folder(asked: str | None) -> Path:
+def _place(asked: str | None) -> Path:
     """Where the store goes; an earlier demonstration's is removed, anything else never."""
     if asked is not None:
-        folder = Path(asked)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        place = Path(asked)
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
             raise UsageError(f"{asked} exists and is not an empty folder. Name a new one.")
-        return folder
+        return place
     cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    folder = Path(cache) / "cormorant" / "demo"
-    if (folder / _MARK).exists():
-        shutil.rmtree(folder)
-    elif folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} holds something else. Name a folder: cormorant demo KB")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _MARK).touch()
-    return folder
+    own = Path(cache) / "cormorant" / "demo"
+    if (own / _MARK).exists():
+        shutil.rmtree(own)
+    elif own.exists() and any(own.iterdir()):
+        raise UsageError(f"{own} holds something else. Name a folder: cormorant demo KB")
+    own.mkdir(parents=True, exist_ok=True)
+    (own / _MARK).touch()
+    return own / "kb"
 
 
 def _build(store: Store, settings: Settings, console: Console) -> tuple[Choice, dict[str, Any]]:

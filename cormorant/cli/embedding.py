@@ -119,7 +119,7 @@ def for_asking(store: Store, asked: str | None, *, trusted: bool, mode: str | No
         try:
             embedder = _checked(store, spec, trusted=trusted and asked is not None, remember=False)
         except MissingDependency as error:
-            if mode is not None:
+            if mode is not None or asked is not None:
                 raise
             return Choice(degraded=(f"searched by text alone: {error}",))
         return Choice(spec, embedder)

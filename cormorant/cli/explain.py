@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from cormorant.cli.asking import ask, open_to_read
+from cormorant.cli.asking import ask, open_existing
 from cormorant.cli.shape import EXPLANATION_FIELDS, explanation_fields
 from cormorant.cli.show import explanation_lines
 from cormorant.cli.verb import (
@@ -35,7 +35,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
-    with open_to_read(args.store) as store:
+    with open_existing(args.store) as store:
         asked = ask(store, args, settings, explain=True)
         for sentence in asked.degraded:
             console.warn(sentence)

@@ -6,7 +6,7 @@ import dataclasses
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from cormorant.cli.asking import open_to_read
+from cormorant.cli.asking import open_existing
 from cormorant.cli.verb import Verb, add_json, add_store
 from cormorant.cli.width import clip, plain, table
 
@@ -26,7 +26,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:  # noqa: ARG001 - every verb's
-    with open_to_read(args.store) as store:
+    with open_existing(args.store) as store:
         stats = store.stats()
     if args.json:
         console.json(_fields(args.store, stats))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ __all__ = ["SUFFIXES", "Failure", "Source", "expand"]
 
 SUFFIXES = (".txt", ".md", ".jsonl")
 _FIELDS = frozenset(("id", "text", "metadata", "vector"))
+_ILL_NAMED = re.compile("[\ud800-\udfff]")
 _WIDE = ("utf-16", "utf-32", "utf16", "utf32", "u16", "u32")
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -69,6 +71,10 @@ class Source:
 
     def items(self) -> Iterator[Item]:
         """The records with their line numbers, and a Failure for each that could not be read."""
+        if self.path is not None and _ILL_NAMED.search(str(self.path)):
+            # The ids of its records begin with it, and no encoding can store it.
+            yield Failure(self.name, 0, "its name is not valid text here; rename the file.")
+            return
         try:
             raw = sys.stdin.buffer.read() if self.path is None else self.path.read_bytes()
             text = _decode(raw, self.encoding)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from cormorant.cli.asking import ask, open_to_read
+from cormorant.cli.asking import ask, open_existing
 from cormorant.cli.shape import RESULT_FIELDS, hit_fields, result_fields
 from cormorant.cli.show import hit_lines
 from cormorant.cli.verb import Verb, add_filter, add_json, add_settings, add_store
@@ -28,7 +28,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
-    with open_to_read(args.store) as store:
+    with open_existing(args.store) as store:
         asked = ask(store, args, settings, explain=True)
         for sentence in asked.degraded:
             console.warn(sentence)

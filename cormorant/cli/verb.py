@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ __all__ = [
     "add_json",
     "add_settings",
     "add_store",
+    "folder",
     "parsed_filter",
 ]
 
@@ -53,7 +54,16 @@ class Verb:
 
 def add_store(parser: ArgumentParser) -> None:
     """The store comes first, in every verb."""
-    parser.add_argument("store", metavar="KB", help="the store's folder")
+    parser.add_argument("store", metavar="KB", type=folder, help="the store's folder")
+
+
+def folder(written: str) -> str:
+    """A store's path, as argparse takes it."""
+    if written == ":memory:":
+        raise ArgumentTypeError(
+            "':memory:' keeps nothing once the command ends; name a folder, such as ./kb"
+        )
+    return written
 
 
 def add_json(parser: ArgumentParser) -> None:

@@ -495,3 +495,52 @@ def test_demo_removes_nothing_that_is_not_its_own(run, tmp_path):
     assert run("demo")[0] == 2
     assert run("demo", tmp_path)[0] == 2
     assert (other / "mine").read_text() == "x"
+
+
+# Odd circumstances
+
+
+def test_a_store_in_memory_is_refused(run, kb):
+    code, _, err = run("add", ":memory:", "bird.md")
+    assert code == 2
+    assert "keeps nothing" in err
+
+
+def test_a_file_whose_name_is_no_text(run_json, tmp_path):
+    (tmp_path / "a.txt").write_text("fine")
+    with open(b"odd\xff.txt", "w") as odd:  # noqa: PTH123 - a name in bytes
+        odd.write("fine too")
+    code, said, err = run_json("add", "kb", "odd\udcff.txt", "a.txt", "--embedder", "none")
+    assert (code, said["added"]) == (1, 1)
+    assert "rename the file" in err
+
+
+def test_a_question_that_is_no_text(run, kb):
+    assert run("search", kb, "\udcff", "--mode", "text")[0] in {0, 2}
+    code, out, _ = run("search", kb, "\udcff diving", "--mode", "text", "--json")
+    assert code in {0, 2}
+    if code == 0:
+        assert json.loads(out)["query"] == "\udcff diving"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">/dev/full"])
+def test_streams_that_are_closed_or_full(kb, tmp_path, closed):
+    command = f"{sys.executable} -m cormorant.cli info kb {closed}"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == (2 if closed == ">/dev/full" else 0)
+    assert "Traceback" not in done.stderr
+
+
+def test_an_explicit_embedder_that_is_missing_is_an_error(run, run_json, tmp_path):
+    (tmp_path / "v.jsonl").write_text('{"id": "a", "text": "fish", "vector": [1, 0]}\n')
+    run_json("add", "kb", "v.jsonl")
+    spec = "openai:text-embedding-3-small"
+    if find_spec("langchain") is None:
+        code, _, err = run("search", "kb", "fish", "--embedder", spec)
+        assert code == 2
+        assert "pip install langchain langchain-openai" in err
+    code, _, err = run("search", "kb", "fish", "--embedder", "nonsense")
+    assert code == 2
+    assert "Accepted are" in err
