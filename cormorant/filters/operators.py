@@ -9,7 +9,6 @@ explains it, and an example that the tests run through both.
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -360,7 +359,6 @@ def table() -> str:
     """The operators as a Markdown table: the one in ``docs/filters.md``."""
     lines = ["| operator | takes | matches when | example |", "|---|---|---|---|"]
     for row in OPERATORS.values():
-        example = json.dumps(row.example, ensure_ascii=False).replace("true", "True")
-        cells = (f"`{row.name}`", row.accepts, row.matches_when, f"`{example}`")
+        cells = (f"`{row.name}`", row.accepts, row.matches_when, f"`{row.example!r}`")
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, date, datetime, timedelta, timezone
-from itertools import product
 from unittest import mock
 
 import numpy as np
@@ -149,17 +149,17 @@ def agree(columns, records, texts, filters):
         assert got.tolist() == expected, flt.to_dict()
 
 
-def every_clause(fields, pool):
-    """Each field against each operator and each value of the pool that the operator takes."""
+def some_clauses(fields, pool, rng, count):
+    """Random pairs of a field and an operator, with values of the pool that the operator takes."""
     filters = []
-    for name, operator in product(fields, FIELD_OPERATORS):
-        operands = [*pool, *([value] for value in pool), pool, [], True, False]
-        operands += [list(pair) for pair in product(pool, pool)] if operator == "$between" else []
-        for operand in operands:
-            try:
-                filters.append(parse({escape_field(name): {operator: operand}}))
-            except FilterError:
-                continue
+    while len(filters) < count:
+        operator = rng.choice(list(FIELD_OPERATORS))
+        one, two = rng.choice(pool), rng.choice(pool)
+        operand = rng.choice([one, one, [one], [one, two], [one, two], pool, [], True, False])
+        try:
+            filters.append(parse({escape_field(rng.choice(fields)): {operator: operand}}))
+        except FilterError:
+            continue
     return filters
 
 
@@ -182,21 +182,23 @@ def worlds(draw):
     )
     metadata = st.dictionaries(st.sampled_from(names), st.one_of(value, nested), max_size=3)
     steps = st.tuples(
-        st.integers(0, 5),
-        st.lists(metadata, max_size=5),
-        st.sampled_from(["grow", "grow", "take", "freeze"]),
+        st.integers(0, 2),
+        st.lists(metadata, max_size=4),
+        st.sampled_from(["grow", "take", "freeze"]),
         st.lists(st.booleans(), min_size=8, max_size=8),
     )
     fields = [*names, f"{names[0]}.{names[-1]}", draw(st.sampled_from(FIELDS))]
     pool += [value[:1] + "%" for value in pool if isinstance(value, str)]
     pool += ["_%", "%" + draw(st.sampled_from(["a", "b", "0"])) + "%"]
-    return pool, fields, draw(st.lists(steps, min_size=1, max_size=5))
+    rng = random.Random(draw(st.integers(0, 2**16)))
+    few = some_clauses(fields, pool, rng, 60)
+    return few, draw(st.lists(steps, min_size=1, max_size=6))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(worlds())
 def test_mask_equals_oracle_in_every_version(world):
-    pool, fields, steps = world
+    filters, steps = world
     versions = [(Columns.empty(), [])]
     for back, batch, then, kept in steps:
         parent, records = versions[max(0, len(versions) - 1 - back)]
@@ -207,11 +209,11 @@ def test_mask_equals_oracle_in_every_version(world):
         elif then == "freeze":
             columns = frozen(columns)
         versions.append((columns, records))
-    filters = every_clause(fields, pool)
-    for columns, records in versions[1:]:
+    for columns, records in versions[
+        1:
+    ]:  # only now: later versions must not have changed earlier ones
         agree(columns, records, [""] * len(records), filters)
-    columns, records = versions[-1]
-    agree(frozen(columns), records, [""] * len(records), filters)
+        agree(frozen(columns), records, [""] * len(records), filters)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
