@@ -8,6 +8,8 @@ The language is described in ``docs/filters.md``.
 from __future__ import annotations
 
 from cormorant.filters.explain import Clause, explain
+from cormorant.filters.like import compile_like, literal_prefix
+from cormorant.filters.operands import Choices, Interval, Operand
 from cormorant.filters.operators import (
     FIELD_OPERATORS,
     FILTER_OPERATORS,
@@ -29,6 +31,7 @@ from cormorant.filters.tree import (
     describe,
     escape_field,
 )
+from cormorant.filters.values import Kind, Value, kind_and_key
 
 __all__ = [
     "EVERYTHING",
@@ -37,18 +40,26 @@ __all__ = [
     "MAX_CLAUSES",
     "OPERATORS",
     "And",
+    "Choices",
     "Clause",
     "Compare",
     "Filter",
+    "Interval",
+    "Kind",
     "Not",
+    "Operand",
     "Operator",
     "Or",
     "Text",
     "TextMatch",
+    "Value",
+    "compile_like",
     "conjoin",
     "describe",
     "escape_field",
     "explain",
+    "kind_and_key",
+    "literal_prefix",
     "parse",
     "table",
 ]

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant.filters.operands import Interval
+from cormorant.filters import Interval
 from cormorant.index.contract import Mask
 
 __all__ = ["Codes", "GrowingStrings", "SortedStrings", "Strings", "encode_strings"]

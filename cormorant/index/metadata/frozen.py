@@ -250,7 +250,7 @@ class _Fields(Mapping[str, Field]):
         name, start, length = described
         if length == 0:
             return np.empty(0, dtype="<" + name)
-        stretch = self._arrays[name][start : start + length]
+        stretch = np.asarray(self._arrays[name])[start : start + length]  # a memmap slices slowly
         if len(stretch) != length:
             raise ValueError(
                 f"{length} values of {name} from {start}, of which {len(stretch)} are there"

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant.filters.like import compile_like, literal_prefix
-from cormorant.filters.operands import Choices, Interval
-from cormorant.filters.values import Kind, Value
+from cormorant.filters import Choices, Interval, Kind, Value, compile_like, literal_prefix
 from cormorant.index.contract import Mask
 from cormorant.index.metadata.dictionary import Codes
 from cormorant.index.metadata.table import (

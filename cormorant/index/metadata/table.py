@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cormorant.errors import RecordError
-from cormorant.filters.values import Kind, kind_and_key
+from cormorant.filters import Kind, kind_and_key
 from cormorant.index.metadata.dictionary import GrowingStrings, Strings
 from cormorant.index.metadata.runs import Run, Slots
 
