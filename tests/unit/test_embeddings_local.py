@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
+import os
 import subprocess
 import sys
 import threading
@@ -221,40 +221,50 @@ def blas_threads():
     return {pool["filepath"]: pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
 
 
-def test_blas_is_held_to_one_thread_inside_and_put_back(monkeypatch):
+def test_blas_is_held_to_one_thread_while_it_works_and_put_back(monkeypatch):
+    LocalEmbeddings().embed_query("tide")
     before, inside = blas_threads(), []
-    both_in = threading.Barrier(2)
-
-    class Model:
-        def encode(self, texts):
-            both_in.wait(10)
-            inside.append(blas_threads())
-            if texts == ["second"]:
-                first.join(10)  # still inside when the first has left
-                inside.append(blas_threads())
-            return np.ones((len(texts), 512), dtype=np.float32)
-
-    monkeypatch.setattr(sentence_encoder, "_loaded", [Model()])
-    first = threading.Thread(target=sentence_encoder.encode, args=(["first"],))
-    second = threading.Thread(target=sentence_encoder.encode, args=(["second"],))
-    for thread in (first, second):
+    backend = sentence_encoder._loaded[0]._model
+    work = backend._encode
+    monkeypatch.setattr(
+        backend, "_encode", lambda texts: inside.append(blas_threads()) or work(texts)
+    )
+    threads = [
+        threading.Thread(target=LocalEmbeddings().embed_query, args=(str(i),)) for i in range(4)
+    ]
+    for thread in threads:
         thread.start()
-    second.join(30)
-    assert len(inside) == 3
-    assert {count for threads in inside for count in threads.values()} == {1}
+    for thread in threads:
+        thread.join()
+    assert len(inside) == 4
+    assert {count for pools in inside for count in pools.values()} == {1}
     assert blas_threads() == before
 
 
-def test_blas_is_put_back_after_a_failure(monkeypatch):
+def test_a_failure_reaches_the_caller_and_the_next_call_works(monkeypatch):
     class Model:
         def encode(self, texts):
             raise MemoryError
 
-    before = blas_threads()
-    monkeypatch.setattr(sentence_encoder, "_loaded", [Model()])
-    with pytest.raises(MemoryError):
-        sentence_encoder.encode(["tide"])
-    assert blas_threads() == before
+    with monkeypatch.context() as patch:
+        patch.setattr(sentence_encoder, "_loaded", [Model()])
+        with pytest.raises(MemoryError):
+            LocalEmbeddings().embed_query("tide")
+    assert len(LocalEmbeddings().embed_query("tide")) == 512
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_embeds_too():
+    expected = LocalEmbeddings().embed_query("tide")
+    pid = os.fork()
+    if pid == 0:
+        failed = True
+        try:
+            failed = not close(LocalEmbeddings().embed_query("tide"), expected)
+        finally:
+            os._exit(int(failed))
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_nothing_is_imported_before_it_is_needed():
@@ -276,7 +286,7 @@ def test_the_network_is_not_touched(monkeypatch):
     import socket
 
     def refuse(*args, **kwargs):
-        raise builtins.AssertionError("a socket was opened")
+        raise AssertionError("a socket was opened")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(sentence_encoder, "_loaded", [])

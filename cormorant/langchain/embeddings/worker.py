@@ -1,7 +1,7 @@
-"""Where does blocking work run when an async method is awaited?
+"""In whose thread does an embedder's blocking work run?
 
-In threads of the embedder's own: the event loop stays free, and so does its default
-executor, which the caller's program needs for itself.
+In its own: the event loop stays free, and so does the loop's default executor, which the
+caller's program needs for itself.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ class Worker:
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._pid = 0
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Wait for ``function()`` in one of the threads."""
+        return self._executor().submit(function).result()
 
     async def run(self, function: Callable[[], T]) -> T:
         """Await ``function()`` in one of the threads, with the caller's context variables."""
