@@ -159,13 +159,14 @@ def _number(value: float, path: str) -> float:
 
 
 def _day(value: dt.date, path: str) -> dict[str, str]:
-    if isinstance(value, dt.datetime):
-        # The base class's own: a subclass may write what cannot be read back.
-        text = dt.datetime.isoformat(value)
-        if type(value) is not dt.datetime and dt.datetime.fromisoformat(text) != value:
-            _refuse(value, path)
-        return {_DATETIME: text}
-    return {_DATE: dt.date.isoformat(value)}
+    if not isinstance(value, dt.datetime):
+        return {_DATE: dt.date.isoformat(value)}
+    # The base class's own: a subclass may write what cannot be read back.
+    text = dt.datetime.isoformat(value)
+    same = type(value) is dt.datetime or dt.datetime.fromisoformat(text) == value
+    if not same:  # such as pandas.NaT, which says that it is a datetime
+        _refuse(value, path)
+    return {_DATETIME: text}
 
 
 _SCALARS: Final[tuple[tuple[type, Callable[[Any, str], Any]], ...]] = (

@@ -211,7 +211,8 @@ class Ground:
             raise
         except sqlite3.Error as exc:
             error = sql.sql_error(exc, self.sqlite_path, doing)
-            self._poison = str(error)
+            if not sql.is_transient(exc):
+                self._poison = str(error)
             raise error from exc
         except OSError as exc:
             error = files.io_error(exc, exc.filename or self.where, doing)
@@ -271,8 +272,7 @@ class Ground:
         back, though the caller is told that it was not stored. So another change, of
         a counter that nobody misses, is put in its place.
         """
-        code = getattr(exc, "sqlite_errorcode", None)
-        if code is None or sql.is_transient(code):
+        if sql.is_transient(exc):
             return sql.sql_error(exc, self.sqlite_path, "write")
         stored = "Nothing of this call was stored."
         try:
@@ -321,7 +321,7 @@ class Ground:
         self._turn_of = me
         try:
             if self._lock is not None:
-                self._lock.acquire(max(0.0, deadline - time.monotonic()))
+                self._lock.acquire(self.lock_timeout_s, deadline)
         except BaseException:
             self._turn_of = 0
             self._turn.release()

@@ -38,9 +38,10 @@ def read_head(connection: sqlite3.Connection, path: Path | None, known: Head | N
     if len(found) != 1:
         raise CorruptionError(f"{where} is damaged: it has {len(found)} heads.", where)
     head = Head(*found[0])
-    whole = head._replace(dim=head.dim or 0, checkpoint_name=None)
+    whole = head._replace(dim=1 if head.dim is None else head.dim, checkpoint_name="")
     if (
-        any(type(value) is not int or value < 0 for value in whole if value is not None)
+        any(type(value) is not int or value < 0 for value in whole if value != "")
+        or whole.dim == 0
         or not isinstance(head.checkpoint_name, str | None)
         or head.generation < 1
         or not head.base_n <= head.checkpoint_n <= head.n < head.next_row

@@ -32,13 +32,14 @@ class FileLock:
         self._path = path
         self._fd: int | None = None
 
-    def acquire(self, timeout_s: float) -> None:
-        """Take the lock, waiting at most ``timeout_s`` seconds.
+    def acquire(self, timeout_s: float, deadline: float | None = None) -> None:
+        """Take the lock, waiting at most ``timeout_s`` seconds, or until ``deadline``.
 
         Raises:
             StoreLocked: With the holder's pid, once the time is over.
         """
-        deadline = time.monotonic() + timeout_s
+        if deadline is None:
+            deadline = time.monotonic() + timeout_s
         wait = _FIRST_WAIT_S
         while True:
             fd = self._open()
@@ -51,7 +52,7 @@ class FileLock:
             if not taken:
                 os.close(fd)
                 if time.monotonic() >= deadline:
-                    raise locked(self._path.parent, self._holder(), timeout_s) from None
+                    raise locked(self._path.parent, self._holder(), timeout_s)
                 time.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_S)
             elif _is_current(fd, self._path):

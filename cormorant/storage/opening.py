@@ -81,6 +81,8 @@ def prepare(
     database = folder / DATABASE
     _check_kinds(folder)
     _check_header(database)
+    if not (folder / "vectors").is_dir():  # what else is missing the next writer makes
+        raise FormatError(f"{folder} has no folder vectors. Restore the store from a backup.")
     writable = os.access(folder, os.W_OK | os.X_OK) and os.access(database, os.W_OK)
     if not writable and (folder / f"{DATABASE}-wal").exists():
         raise StoreError(
@@ -106,9 +108,10 @@ def first_settings(connection: sqlite3.Connection, config: Mapping[str, Any] | N
 
 
 def make_folders(folder: Path) -> None:
-    """The folders of a store, and nothing in them that a broken attempt left."""
+    """The folders of a store; durable once ``name_database`` has synced the folder around them."""
     for name in _FOLDERS:
-        files.make_folder(folder / name)
+        with files.translated(folder / name, "create the folder"):
+            (folder / name).mkdir()
 
 
 @contextlib.contextmanager
@@ -120,6 +123,7 @@ def new_database(folder: Path) -> Iterator[sqlite3.Connection]:
     pool = Pool(path, immutable=False)
     connection = pool.acquire()
     try:
+        connection.execute("PRAGMA synchronous = OFF")  # all of it is synced below, once
         yield connection
         sql.set_journal_mode(connection, "wal")
     except sqlite3.Error as exc:
@@ -239,10 +243,6 @@ def _check_kinds(folder: Path) -> None:
         try:
             mode = (folder / name).lstat().st_mode
         except FileNotFoundError:
-            if name == "vectors":  # the next writer makes the others
-                raise FormatError(
-                    f"{folder} has no folder {name}; a store has. Restore it from a backup."
-                ) from None
             continue
         if not (stat.S_ISDIR(mode) if name in _FOLDERS else stat.S_ISREG(mode)):
             raise FormatError(

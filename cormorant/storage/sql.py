@@ -192,9 +192,10 @@ def sql_error(
     )
 
 
-def is_transient(code: int) -> bool:
-    """Is this failure about others at work, and not about the file or the disk?"""
-    return code & _PRIMARY in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+def is_transient(exc: sqlite3.Error) -> bool:
+    """Is this failure about others at work, or the call, and not about the file or the disk?"""
+    code = getattr(exc, "sqlite_errorcode", None)
+    return code is None or code & _PRIMARY in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 def _plain(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant import defaults
-from cormorant.errors import NotFound
+from cormorant.errors import ConfigError, NotFound
 from cormorant.storage import files, opening
 from cormorant.storage.backup import backup
 from cormorant.storage.generation import NewGeneration
@@ -55,10 +56,16 @@ class Storage:
             lock_timeout_s: How long :meth:`write` waits for another writer.
 
         Raises:
+            ConfigError: If a setting is no JSON, or the time-out no number of seconds.
             NotFound: If there is no store and none may be made.
             FormatError: If the folder is something else, or of a format not supported.
             StoreError: If it cannot be opened.
         """
+        ok = isinstance(lock_timeout_s, (int, float)) and not isinstance(lock_timeout_s, bool)
+        if not ok or not 0 <= lock_timeout_s < math.inf:
+            raise ConfigError(
+                f"lock_timeout_s must be a number of seconds, at least 0; got {lock_timeout_s!r}."
+            )
         if str(path) == MEMORY:
             if read_only or not create:
                 raise NotFound("A store in memory is always new: it needs create=True.")
