@@ -149,6 +149,22 @@ def test_a_leg_of_weight_nothing_is_not_run(birds):
     assert not result.degraded
 
 
+@pytest.mark.parametrize(
+    ("asked", "fetched"),
+    [
+        ({"mode": "vector", "top_k": 2}, 2),
+        ({"mode": "vector", "top_k": 2, "fetch_k": 3}, 2),
+        ({"mode": "vector", "top_k": 2, "mmr_lambda": 0.5}, 3),
+        ({"mode": "hybrid", "top_k": 1, "fetch_k": 1}, 2),
+        ({"mode": "hybrid", "top_k": 1}, 3),
+    ],
+)
+def test_legs_are_asked_for_no_more_than_is_used(birds, asked, fetched):
+    result = run(birds, Query(text="air", vector=[1.0, 0.0], **asked))
+    fuse = next(stage for stage in result.stages if stage.name == "fuse")
+    assert fuse.counters["candidates"] == fetched
+
+
 # Thresholds
 
 
@@ -196,6 +212,24 @@ def test_records_without_vectors_come_after_mmr_and_it_says_so(birds):
     result = run(birds, Query(text="fish", vector=[1.0, 0.0], mmr_lambda=0.5, top_k=4))
     assert ids(result)[-1] == "note"
     assert "1 candidates have no vector" in result.degraded[0]
+
+
+def test_mmr_chooses_among_the_best_fetch_k_of_the_fused_list():
+    snapshot = MemorySnapshot(
+        [
+            record("best", "fish", [1.0, 0.0]),
+            record("next", "fish and bread", [0.9, 0.1]),
+            record("last", "stone", [0.95, 0.3]),
+            record("odd", "fish", [-1.0, 0.0]),
+        ]
+    )
+    query = Query(text="fish", vector=[1.0, 0.0], top_k=2, fetch_k=2, mmr_lambda=0.0)
+    fused = ids(run(snapshot, Query(text="fish", vector=[1.0, 0.0], top_k=2, fetch_k=2)))
+    candidates = run(snapshot, query).counters["candidates"]
+    assert candidates > 2
+    assert set(ids(run(snapshot, query))) == set(fused)
+    wide = Query(text="fish", vector=[1.0, 0.0], top_k=2, fetch_k=4, mmr_lambda=0.0)
+    assert ids(run(snapshot, wide)) == ["best", "odd"]
 
 
 def test_text_search_is_diversified_if_it_brings_a_vector(birds):
