@@ -29,19 +29,16 @@ def fingerprint(embeddings: Embeddings) -> Fingerprint:
         EmbeddingError: If the embedder returns no usable vectors for the probes.
     """
     model: Embeddings = uncached(embeddings)
-    return _build(model, model.embed_documents(list(PROBES)), model.embed_query(PROBES[0]))
+    name = identity(model)
+    documents = as_matrix(model.embed_documents(list(PROBES)), len(PROBES), model=name)
+    query = as_vector(model.embed_query(PROBES[0]), model=name)
+    return Fingerprint(name=name, dim=documents.shape[1], vectors=documents, query=query)
 
 
 async def afingerprint(embeddings: Embeddings) -> Fingerprint:
     """:func:`fingerprint`, awaiting the embedder's own async methods."""
     model: Embeddings = uncached(embeddings)
-    documents = await model.aembed_documents(list(PROBES))
-    return _build(model, documents, await model.aembed_query(PROBES[0]))
-
-
-def _build(embeddings: Embeddings, documents: object, query: object) -> Fingerprint:
-    name = identity(embeddings)
-    vectors = as_matrix(documents, len(PROBES), model=name)
-    return Fingerprint(
-        name=name, dim=vectors.shape[1], vectors=vectors, query=as_vector(query, model=name)
-    )
+    name = identity(model)
+    documents = as_matrix(await model.aembed_documents(list(PROBES)), len(PROBES), model=name)
+    query = as_vector(await model.aembed_query(PROBES[0]), model=name)
+    return Fingerprint(name=name, dim=documents.shape[1], vectors=documents, query=query)
