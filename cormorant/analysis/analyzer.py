@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 import Stemmer
 
 from cormorant.analysis.grams import grams, query_grams
-from cormorant.analysis.identifiers import Name, names
+from cormorant.analysis.identifiers import Name, names, pieces
 from cormorant.analysis.languages import resolve
 from cormorant.analysis.normalise import fold_accents, fold_digits, fold_han, normalise
 from cormorant.analysis.stopwords import STOP_WORDS
@@ -58,7 +58,8 @@ class Analyzer:
         self._stemmer = None if self.language == "none" else Stemmer.Stemmer(self.language, 0)
         self._lock = threading.Lock()
         self._find = token_pattern().findall
-        self._token_terms = _TokenTerms(self._expand)
+        self._index_terms = _TokenTerms(self._expand)
+        self._query_terms = _TokenTerms(self._expand_query)
 
     @property
     def spec(self) -> Mapping[str, Any]:
@@ -82,7 +83,7 @@ class Analyzer:
             Terms in the order of the text, repeats kept.
         """
         tokens = self._find(normalise(text))
-        return list(chain.from_iterable(map(self._token_terms.__getitem__, tokens)))
+        return list(chain.from_iterable(map(self._index_terms.__getitem__, tokens)))
 
     def query_terms(self, text: str) -> list[str]:
         """Query side: stop words dropped unless nothing else remains.
@@ -93,24 +94,28 @@ class Analyzer:
         Returns:
             Terms in the order of the text, repeats kept (they count in the score).
         """
-        kept: list[str] = []
-        for token in self._find(normalise(text)):
-            if is_unspaced(token):
-                kept += query_grams(fold_han(token))
-            else:
-                found = [n for n in names(fold_digits(token)) if n.text not in self._stop_words]
-                stems = self._stems(found)
-                if len(stems) > 1 and not (found[0].word or found[0].text.isalpha()):
-                    kept.append(stems[0])  # the exact form of an identifier counts twice
-                kept += stems
+        tokens = self._find(normalise(text))
+        kept = list(chain.from_iterable(map(self._query_terms.__getitem__, tokens)))
         return kept or self.terms(text)
 
     def _expand(self, token: str) -> list[str]:
         if is_unspaced(token):
             return grams(fold_han(token))
-        return self._stems(names(fold_digits(token)))
+        return [term for piece in pieces(token) for term in self._stems(names(fold_digits(piece)))]
 
-    def _stems(self, found: Iterable[Name]) -> list[str]:
+    def _expand_query(self, token: str) -> list[str]:
+        if is_unspaced(token):
+            return query_grams(fold_han(token))
+        terms: list[str] = []
+        for piece in pieces(token):
+            found = [n for n in names(fold_digits(piece)) if n.text not in self._stop_words]
+            stems = self._stems(found)
+            if len(stems) > 1 and not (found[0].word or found[0].text.isalpha()):
+                terms.append(stems[0])  # the exact form of an identifier counts twice
+            terms += stems
+        return terms
+
+    def _stems(self, found: list[Name]) -> list[str]:
         stems = list(map(self._term, found))
         return stems if len(stems) == 1 else list(dict.fromkeys(stems))
 
@@ -139,7 +144,7 @@ class _TokenTerms(dict[str, list[str]]):
 
     def __missing__(self, token: str) -> list[str]:
         terms = self._expand(token)
-        if len(token) <= _CACHED_LENGTH and token[0] < "\u0e00":
+        if len(token) == 1 or (len(token) <= _CACHED_LENGTH and token[0] < "\u0e00"):
             if len(self) >= _CACHED_TOKENS:
                 self.clear()
             self[token] = terms

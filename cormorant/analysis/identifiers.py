@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["LONGEST", "Name", "names"]
+__all__ = ["LONGEST", "Name", "names", "pieces"]
 
 LONGEST: Final = 128
 """A name is cut at this many characters; a longer token is taken apart only at its separators."""
@@ -37,6 +37,13 @@ _SIMPLE: Final = re.compile(r"[^\W_]+")
 _CONTRACTED: Final = frozenset({"t", "s", "d", "m", "re", "ve", "ll"})
 
 
+def pieces(token: str) -> list[str]:
+    """A token as it is, or the simple words of one that is too long to be a name."""
+    if len(token) <= LONGEST:
+        return [token]
+    return [simple[:LONGEST] for simple in _SIMPLE.findall(token)]
+
+
 class Name(NamedTuple):
     """One name of a token, in lower case; a ``word`` is stemmed, and may be a stop word."""
 
@@ -48,17 +55,15 @@ def names(token: str) -> list[Name]:
     """All names of a token, the fullest first.
 
     Args:
-        token: As :func:`cormorant.analysis.tokens.token_pattern` cuts it, case kept.
+        token: One of :func:`pieces`.
 
     Returns:
         At least one name if the token has a letter, a digit or is an emoji; no name twice.
     """
-    if len(token) <= LONGEST and token.isalpha() and (token.islower() or token.istitle()):
+    if token.isalpha() and (token.islower() or token.istitle()):
         return [Name(token.lower(), word=True)]  # nine tokens of ten
     found: list[Name] = []
-    if len(token) > LONGEST:
-        found.extend(_plain(simple[:LONGEST]) for simple in _SIMPLE.findall(token))
-    elif _SIMPLE.search(token) is None:
+    if _SIMPLE.search(token) is None:
         found.extend([Name(token, word=False)] if "_" not in token else [])  # an emoji, or a rule
     else:
         _affixed(token.replace("’", "'"), found)
