@@ -12,7 +12,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from langchain_core.documents import Document
-from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from cormorant import defaults
@@ -20,11 +19,9 @@ from cormorant.errors import UsageError
 from cormorant.index.vector import relevance
 from cormorant.langchain.documents import hit_document
 from cormorant.langchain.embedder import Embedder
-from cormorant.langchain.guard import Guard
-from cormorant.langchain.pool import in_pool
+from cormorant.langchain.over_store import OverStore
 from cormorant.langchain.request import Request, check_text
 from cormorant.model import Explanation, Query, Result, VectorLike
-from cormorant.store.door import Door
 
 __all__ = ["Searching"]
 
@@ -36,17 +33,13 @@ Shape: TypeAlias = Callable[[Result, Request], T]
 """Turns a Result into what the method returns."""
 
 
-class Searching(VectorStore):
+class Searching(OverStore):
     """The read side of :class:`~cormorant.langchain.Cormorant`.
 
     Arguments every search takes: ``k`` (4), ``filter``, ``score_threshold`` (lowest
     relevance kept, in [0, 1]), ``with_scores`` and ``fetch_k``. Any other is refused
     unless its search type takes it; see ``docs/langchain.md``.
     """
-
-    _door: Door
-    _embedder: Embedder | None
-    _guard: Guard
 
     # The one path
 
@@ -83,9 +76,6 @@ class Searching(VectorStore):
 
     def _answer_vector(self, request: Request, vector: VectorLike, shape: Shape[T]) -> T:
         return shape(self._door.search(request.query(None, vector)), request)
-
-    async def _in_pool(self, work: Callable[..., T], *args: Any) -> T:
-        return await in_pool(self._door.executor, work, *args)
 
     # Any search type
 

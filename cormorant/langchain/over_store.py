@@ -1,0 +1,31 @@
+"""What do the read side and the write side of the vector store share?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from langchain_core.vectorstores import VectorStore
+
+from cormorant.langchain.embedder import Embedder
+from cormorant.langchain.guard import Guard
+from cormorant.langchain.pool import in_pool
+from cormorant.store.door import Door
+
+__all__ = ["OverStore"]
+
+T = TypeVar("T")
+
+
+class OverStore(VectorStore):
+    """A VectorStore over a store, or over a scope of one.
+
+    The attributes are set by :class:`~cormorant.langchain.Cormorant`.
+    """
+
+    _door: Door
+    _embedder: Embedder | None
+    _guard: Guard
+
+    async def _in_pool(self, work: Callable[..., T], *args: Any) -> T:
+        return await in_pool(self._door.executor, work, *args)
