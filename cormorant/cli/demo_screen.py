@@ -46,6 +46,9 @@ class Screen:
         self._print(style(question.text, "bold"))
         self._print(style(question.shows, "dim"))
         head = ["", "fused", "vector", "", "BM25", "", "matched terms", "record", ""]
+        if not hits:
+            self._print("no hits")
+            return
         rows = [_row(hit, right) for hit in hits]
         lines = table([head, *(row for row, _ in rows)], right=(0, 1, 2, 3, 4, 5))
         used = max(map(columns, lines))
