@@ -66,7 +66,7 @@ class Tally:
         variance = square - mean * mean
         if variance < _CANCELLED * square:
             off = self._scores[above].astype(np.float64) - mean
-            variance = float(off @ off + (records - matched) * mean * mean) / records
+            variance = float(np.add.reduce(off * off) + (records - matched) * mean * mean) / records
         std = math.sqrt(max(variance, 0.0))
         return Spread(mean, std if std > _ROUNDING * math.sqrt(square) else 0.0, matched)
 
