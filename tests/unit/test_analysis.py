@@ -220,7 +220,8 @@ def test_what_is_no_spec_is_refused(spec):
 def test_stems_are_those_the_spec_names():
     """If this fails after an upgrade of PyStemmer, stores made before give other terms now."""
     words = "generically organisations happily relational conditional dying skies news"
-    assert Analyzer().terms(words) == ("generic organis happili relat condit die sky news".split())
+    stems = "generic organis happili relat condit die sky news"
+    assert " ".join(Analyzer().terms(words)) == stems
     assert Analyzer("german").terms("Aufsätze Wörterbücher") == ["aufsatz", "worterbuch"]
 
 
@@ -248,7 +249,9 @@ def test_threads_share_an_analyzer(monkeypatch):
     wrong = []
 
     def work():
-        wrong.extend(text for text, want in zip(texts, expected) if analyzer.terms(text) != want)
+        for text, want in zip(texts, expected, strict=True):
+            if analyzer.terms(text) != want:
+                wrong.append(text)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

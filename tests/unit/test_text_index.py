@@ -208,12 +208,12 @@ def test_damaged_batches_are_refused(damage):
 
 def test_arrays_that_do_not_fit_are_refused(small):
     arrays = dict(small.to_arrays())
-    for name in arrays:
+    for name, array in arrays.items():
         missing = {key: value for key, value in arrays.items() if key != name}
         with pytest.raises(CorruptionError, match=name):
             TextIndex.from_arrays(missing)
         with pytest.raises(CorruptionError, match=name):
-            TextIndex.from_arrays({**arrays, name: arrays[name].astype(np.float64)})
+            TextIndex.from_arrays({**arrays, name: array.astype(np.float64)})
     for name in ("hashes", "offsets", "slots", "tf", "lengths", "term_bytes", "term_offsets"):
         with pytest.raises(CorruptionError, match="fit together"):
             TextIndex.from_arrays({**arrays, name: arrays[name][:-1]})
