@@ -54,6 +54,9 @@ class Embedder(Embeddings):
         embedding: Anything with ``embed_documents`` and ``embed_query``.
         executor: Gives the threads that async calls run in, where the embedder has no
             async method of its own.
+
+    Attributes:
+        awaits_query: Whether the embedder has an ``aembed_query`` of its own.
     """
 
     def __init__(self, embedding: Embeddings, executor: Callable[[], ThreadPoolExecutor]) -> None:
@@ -62,6 +65,8 @@ class Embedder(Embeddings):
         self.embedding_identity = identity(embedding)
         self.provider = type(embedding).__name__
         self.fingerprint: Fingerprint | None = None  # once it was taken; see probed.py
+        self.awaits_query = _overrides(embedding, "aembed_query")
+        self._awaits_documents = _overrides(embedding, "aembed_documents")
         self._executor = executor
 
     @property
@@ -81,14 +86,14 @@ class Embedder(Embeddings):
 
     @override
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        if not _overrides(self.embedding, "aembed_documents"):
+        if not self._awaits_documents:
             return await in_pool(self._executor(), self.embed_documents, texts)
         with self._failures():
             return await self.embedding.aembed_documents(texts)
 
     @override
     async def aembed_query(self, text: str) -> list[float]:
-        if not _overrides(self.embedding, "aembed_query"):
+        if not self.awaits_query:
             return await in_pool(self._executor(), self.embed_query, text)
         with self._failures():
             return await self.embedding.aembed_query(text)

@@ -18,7 +18,6 @@ from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.index.vector import relevance
 from cormorant.langchain.documents import hit_document
-from cormorant.langchain.embedder import Embedder
 from cormorant.langchain.over_store import OverStore
 from cormorant.langchain.request import Request, check_text
 from cormorant.model import Explanation, Query, Result, VectorLike
@@ -47,32 +46,31 @@ class Searching(OverStore):
         return shape(self._door.search(self._query(request, text)), request)
 
     async def _aanswer(self, request: Request, text: str, shape: Shape[T]) -> T:
-        query = await self._aquery(request, text)
-        return await self._in_pool(lambda: shape(self._door.search(query), request))
+        embedder = self._embedder
+        if not request.needs_vector or embedder is None or not embedder.awaits_query:
+            return await self._in_pool(self._answer, request, text, shape)
+        check_text(text)
+        await self._guard.averify()
+        returned = await embedder.aembed_query(text)
+
+        def finish() -> T:
+            query = request.query(text, embedder.vector(returned))
+            return shape(self._door.search(query), request)
+
+        return await self._in_pool(finish)
 
     def _query(self, request: Request, text: str) -> Query:
         check_text(text)
         if not request.needs_vector:
             return request.query(text, None)
-        embedder = self._required(request)
-        self._guard.verify()
-        return request.query(text, embedder.vector(embedder.embed_query(text)))
-
-    async def _aquery(self, request: Request, text: str) -> Query:
-        check_text(text)
-        if not request.needs_vector:
-            return request.query(text, None)
-        embedder = self._required(request)
-        await self._guard.averify()
-        return request.query(text, embedder.vector(await embedder.aembed_query(text)))
-
-    def _required(self, request: Request) -> Embedder:
-        if self._embedder is None:
+        embedder = self._embedder
+        if embedder is None:
             raise UsageError(
                 f"search_type={request.search_type!r} needs an embedder, and this Cormorant was "
                 "made with embedding=None. Give it one, or use search_type='text'."
             )
-        return self._embedder
+        self._guard.verify()
+        return request.query(text, embedder.vector(embedder.embed_query(text)))
 
     def _answer_vector(self, request: Request, vector: VectorLike, shape: Shape[T]) -> T:
         return shape(self._door.search(request.query(None, vector)), request)
