@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +87,27 @@ def test_an_unknown_name_is_an_attribute_error():
 
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         cormorant.nothing  # noqa: B018 - the access is the test
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("python", ["no-such-python", "old-python"])
+def test_setting_up_says_what_is_missing(tmp_path, python):
+    old = tmp_path / "old-python"
+    old.write_text("#!/bin/sh\nexit 1\n")  # as an interpreter below 3.11 answers the question
+    old.chmod(0o755)
+    script = ["sh", str(ROOT / "scripts" / "venv.sh"), str(tmp_path / "env"), python, "."]
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        script, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path}
+    )
+    assert done.returncode == 1
+    assert f"PYTHON={python} is not Python 3.11 or newer" in done.stderr
+    assert not (tmp_path / "env").exists()
+
+
+def test_continuous_integration_runs_what_a_developer_runs():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text(encoding="utf-8").rstrip().endswith("exec make test")
