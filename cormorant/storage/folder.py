@@ -231,11 +231,10 @@ class FolderClaim:
         data = vectors.data.cast("B")
         files.pwrite_all(self._open, data, lo * vectors.shape[1] * _ITEM, self.path)
 
-    def copy_run(self, source: Head, lo: int, hi: int, to: int) -> int:
-        """Copy the source generation's slots [lo, hi) to ``to``; returns their bytes' crc32."""
+    def copy_run(self, source: Head, lo: int, hi: int, to: int, crc: int) -> int:
+        """Copy the source's slots [lo, hi) to ``to``; the crc32 goes on over their bytes."""
         width = (source.dim or 0) * _ITEM
         path = self._folder.vector_path(source.generation)
-        crc = 0
         fd = files.open_read(path)
         try:
             for start in range(lo * width, hi * width, _COPY_BYTES):

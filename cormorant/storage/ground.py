@@ -17,7 +17,7 @@ from cormorant import defaults
 from cormorant.errors import StoreClosed, StoreError
 from cormorant.storage import files, lock, opening, process, sql
 from cormorant.storage.folder import Folder
-from cormorant.storage.head import read_head
+from cormorant.storage.head import read_head, write_head
 from cormorant.storage.memory import Memory, SharedConnection
 from cormorant.storage.pool import Pool
 from cormorant.storage.types import Head
@@ -277,9 +277,10 @@ class Ground:
         stored = "Nothing of this call was stored."
         try:
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute("UPDATE head SET files = files + 1")
+            head = read_head(connection, self.sqlite_path, self._head)
+            write_head(connection, head._replace(files=head.files + 1))
             connection.execute("COMMIT")
-        except sqlite3.Error:
+        except (sqlite3.Error, StoreError):
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             stored = "Once the store is opened again, all of this call is stored or nothing of it."

@@ -145,11 +145,11 @@ class MemoryClaim:
         hi = lo + len(vectors)
         self._memory.room(self.generation, hi, vectors.shape[1])[lo:hi] = vectors
 
-    def copy_run(self, source: Head, lo: int, hi: int, to: int) -> int:
-        """Copy the source generation's slots [lo, hi) to ``to``; returns their bytes' crc32."""
+    def copy_run(self, source: Head, lo: int, hi: int, to: int, crc: int) -> int:
+        """Copy the source's slots [lo, hi) to ``to``; the crc32 goes on over their bytes."""
         run = self._memory.arrays[source.generation][lo:hi]
         self.put(to, run)
-        return zlib.crc32(run.data.cast("B"))
+        return zlib.crc32(run.data.cast("B"), crc)
 
     def seal(self, base: Base) -> None:
         """Add the base."""

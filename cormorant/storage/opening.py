@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from cormorant.errors import ConfigError, FormatError, NotFound, StoreError
 from cormorant.storage import files, process, sql
+from cormorant.storage.head import encode_config, write_head
 from cormorant.storage.lock import FileLock
 from cormorant.storage.pool import Pool
-from cormorant.storage.writer import encode_config
+from cormorant.storage.types import Head
 
 __all__ = [
     "DATABASE",
@@ -100,10 +101,10 @@ def first_settings(connection: sqlite3.Connection, config: Mapping[str, Any] | N
     if dim is not None and (type(dim) is not int or dim < 1):
         raise ConfigError(f"dim must be a whole number of at least 1, or None; got {dim!r}.")
     encoded = encode_config(settings)
-    sql.create(connection)
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute("UPDATE head SET dim = ?", (dim,))
-    connection.executemany("INSERT INTO config VALUES (?, ?)", encoded.items())
+    sql.create(connection)
+    write_head(connection, Head.first(dim))
+    connection.executemany(sql.PUT_SETTING, encoded)
     connection.execute("COMMIT")
 
 

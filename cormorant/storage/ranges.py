@@ -35,7 +35,8 @@ class Range(NamedTuple):
         lo, hi: Slots [lo, hi).
         vectors: How many of them have a vector.
         has_vector: One bit a slot, least significant first; None if all or none have one.
-        crc: crc32 of the slots' bytes in the vector file; None if none has a vector.
+        crc: crc32 of ``has_vector`` (if any) and the slots' bytes in the vector file, in one;
+            None if none has a vector.
     """
 
     first_row: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cormorant.errors import CorruptionError, StoreClosed
 from cormorant.storage import sql
 from cormorant.storage.codec import decode_metadata
-from cormorant.storage.head import log_crc, record_crc
+from cormorant.storage.head import decode_config, log_crc, record_crc
 from cormorant.storage.ranges import Base, Range, slot_map, unpack_flags
 from cormorant.storage.types import Arrays, Delta, Head, Problem, SlotMap, StoredRecord
 
@@ -29,6 +29,7 @@ __all__ = ["Reader"]
 
 _IDS: Final = 'SELECT id, "row" FROM records WHERE id '
 _RECORD: Final = 'SELECT "row", id, text, metadata, crc FROM records WHERE "row" '
+_REBUILD: Final = "check(repair=True) rebuilds what is derived from the records."
 _CHUNK: Final = 400  # parameters of one statement; SQLite may be built with a limit of 999
 
 
@@ -78,7 +79,7 @@ class Reader:
 
         The same object until something changes in it.
         """
-        return self._ground.settings(self.head, self._read_config)
+        return self._ground.settings(self.head, self.read_settings)
 
     def deltas(self, after_lsn: int) -> list[Delta] | None:
         """The changes after ``after_lsn``, in order.
@@ -98,16 +99,18 @@ class Reader:
             "FROM log WHERE lsn > ? ORDER BY lsn",
             (after_lsn,),
         )
-        if len(found) != head.lsn - after_lsn:
-            if after_lsn < head.checkpoint_lsn:
-                return None
+        if len(found) != head.lsn - after_lsn and after_lsn < head.checkpoint_lsn:
+            return None
+        deltas = [self._delta(row) for row in found]
+        joined = all(one.hi == two.lo for one, two in itertools.pairwise(deltas))
+        if len(found) != head.lsn - after_lsn or not joined or deltas[-1].hi != head.n:
             raise CorruptionError(
                 f"{self._where} is damaged: its log has {len(found)} of the "
-                f"{head.lsn - after_lsn} changes after {after_lsn}. check(repair=True) rebuilds "
-                "what is derived from the records.",
+                f"{head.lsn - after_lsn} changes after {after_lsn}, or they do not join up to "
+                f"{head.n} slots. {_REBUILD}",
                 self._where,
             )
-        return [self._delta(row) for row in found]
+        return deltas
 
     def checkpoint(self) -> dict[str, Arrays]:
         """The derived arrays as of ``head.checkpoint_lsn``, mapped read-only; {} if there are none.
@@ -188,6 +191,11 @@ class Reader:
         says = [text for (text,) in self._rows("PRAGMA quick_check")]
         return [] if says == ["ok"] else says
 
+    def read_settings(self) -> dict[str, Any]:
+        """The configuration as it lies there, but for the dimension, which is in the head."""
+        found = self._rows("SELECT name, value, crc FROM config ORDER BY name")
+        return decode_config(found, self._where)
+
     def pin_problems(self) -> list[Problem]:
         """What of the generation's and the checkpoint's files is missing or damaged."""
         return self._pinned.problems()
@@ -223,17 +231,6 @@ class Reader:
             (row, self.head.next_row, batch),
         )
 
-    def _read_config(self) -> dict[str, Any]:
-        found = {}
-        for name, value in self._rows("SELECT name, value FROM config ORDER BY name"):
-            try:
-                found[name] = json.loads(value)
-            except (ValueError, TypeError, RecursionError) as exc:
-                raise CorruptionError(
-                    f"{self._where} is damaged: setting {name!r} is not JSON.", self._where
-                ) from exc
-        return found
-
     def _record(self, row: tuple[Any, ...]) -> StoredRecord:
         number, id, text, metadata, crc = row
         if not isinstance(text, str) or record_crc(id, text, metadata) != crc:
@@ -245,24 +242,25 @@ class Reader:
         return StoredRecord(number, id, text, decode_metadata(metadata))
 
     def _delta(self, row: tuple[Any, ...]) -> Delta:
-        lsn, lo, hi, first_row, dead, vectors, has_vector, postings, columns, crc = row
-        if log_crc(dead, has_vector, postings, columns) != crc or hi < lo or len(dead) % 8:
-            raise CorruptionError(
-                f"{self._where} is damaged: change {lsn} does not match its checksum. "
-                "check(repair=True) rebuilds what is derived from the records.",
-                self._where,
+        lsn, lo, hi, first_row, dead, vectors, packed, postings, columns, crc = row
+        try:
+            if hi < lo or log_crc(first_row, dead, packed, postings, columns) != crc:
+                raise ValueError("it does not match its checksum")
+            return Delta(
+                lsn=lsn,
+                generation=self.head.generation,
+                lo=lo,
+                hi=hi,
+                first_row=first_row,
+                dead_rows=np.frombuffer(dead, dtype="<i8"),
+                has_vector=unpack_flags(vectors, packed, hi - lo, self._where),
+                postings=postings,
+                columns=columns,
             )
-        return Delta(
-            lsn=lsn,
-            generation=self.head.generation,
-            lo=lo,
-            hi=hi,
-            first_row=first_row,
-            dead_rows=np.frombuffer(dead, dtype="<i8"),
-            has_vector=unpack_flags(vectors, has_vector, hi - lo, self._where),
-            postings=postings,
-            columns=columns,
-        )
+        except (TypeError, ValueError) as exc:
+            raise CorruptionError(
+                f"{self._where} is damaged: change {lsn}: {exc}. {_REBUILD}", self._where
+            ) from exc
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -35,8 +35,9 @@ SCHEMA: Final = (
         lsn INTEGER NOT NULL, generation INTEGER NOT NULL, n INTEGER NOT NULL,
         next_row INTEGER NOT NULL, dim INTEGER, base_n INTEGER NOT NULL,
         checkpoint_lsn INTEGER NOT NULL, checkpoint_n INTEGER NOT NULL, checkpoint TEXT,
-        config_lsn INTEGER NOT NULL, files INTEGER NOT NULL)""",
-    "CREATE TABLE config (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+        config_lsn INTEGER NOT NULL, files INTEGER NOT NULL, crc INTEGER NOT NULL)""",
+    """CREATE TABLE config (
+        name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID""",
     """CREATE TABLE records (
         "row" INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL,
         metadata TEXT NOT NULL, crc INTEGER NOT NULL)""",
@@ -48,6 +49,8 @@ SCHEMA: Final = (
         first_row INTEGER NOT NULL, dead BLOB NOT NULL, vectors INTEGER NOT NULL, has_vector BLOB,
         postings BLOB NOT NULL, columns BLOB NOT NULL, crc INTEGER NOT NULL)""",
 )
+
+PUT_SETTING: Final = "INSERT OR REPLACE INTO config VALUES (?, ?, ?)"
 
 _PRAGMAS: Final = (
     "PRAGMA synchronous = FULL",
@@ -100,15 +103,11 @@ def set_journal_mode(connection: sqlite3.Connection, mode: str) -> None:
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Make the tables and the first head, in a database that is empty."""
-    connection.execute("PRAGMA secure_delete = ON")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute("BEGIN IMMEDIATE")
+    """Make the tables, in a transaction, in a database that is empty."""
     for statement in SCHEMA:
         connection.execute(statement)
-    connection.execute("INSERT INTO head VALUES (1, 0, 1, 0, 1, NULL, 0, 0, 0, NULL, 0, 0)")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
-    connection.execute("COMMIT")
 
 
 def check_schema(connection: sqlite3.Connection, path: Path) -> None:

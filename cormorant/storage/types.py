@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,11 @@ class Head(NamedTuple):
     checkpoint_name: str | None
     config_lsn: int
     files: int
+
+    @classmethod
+    def first(cls, dim: int | None) -> Self:
+        """A new store's."""
+        return cls(0, 1, 0, 1, dim, 0, 0, 0, None, 0, 0)
 
 
 class NewRecord(NamedTuple):

@@ -27,6 +27,7 @@ def verify(ground: Ground) -> list[Problem]:
         found = list(_sqlite(reader, ground))
         if found:
             return found  # what SQLite itself calls damaged gives no firm ground for the rest
+        found += _settings(reader, ground)
         found += _records(reader, ground)
         found += reader.pin_problems()
         found += _slots(reader, ground)
@@ -39,6 +40,14 @@ def _sqlite(reader: Reader, ground: Ground) -> Iterator[Problem]:
     try:
         for says in reader.quick_check():
             yield Problem(f"SQLite's quick_check says: {says}.", ground.where, repairable=False)
+    except CorruptionError as exc:
+        yield Problem(str(exc), ground.where, repairable=False)
+
+
+def _settings(reader: Reader, ground: Ground) -> Iterator[Problem]:
+    """The configuration."""
+    try:
+        reader.read_settings()
     except CorruptionError as exc:
         yield Problem(str(exc), ground.where, repairable=False)
 
@@ -80,10 +89,12 @@ def _slots(reader: Reader, ground: Ground) -> Iterator[Problem]:
     if vectors is None:
         return
     path = str(ground.vault.vector_path(reader.head.generation))
-    for lo, hi, crc in [*_base_runs(base), *((run.lo, run.hi, run.crc) for run in ranges)]:
+    runs = [(run.lo, run.hi, run.crc, run.has_vector or b"") for run in ranges]
+    for lo, hi, crc, packed in [*_base_runs(base), *runs]:
+        data = vectors[lo:hi].data.cast("B")
         if crc is None and vectors[lo:hi].any():
             says = "have no vector, but are not zeros"
-        elif crc is not None and zlib.crc32(vectors[lo:hi].data.cast("B")) != crc:
+        elif crc is not None and zlib.crc32(data, zlib.crc32(packed)) != crc:
             count = int(np.count_nonzero(slots.has_vector[lo:hi]))
             says = f"hold {count} vectors that do not match their checksum"
         else:
@@ -91,13 +102,13 @@ def _slots(reader: Reader, ground: Ground) -> Iterator[Problem]:
         yield Problem(f"{path}: slots {lo} to {hi - 1} {says}.", path, repairable=False)
 
 
-def _base_runs(base: Base) -> Iterator[tuple[int, int, int | None]]:
+def _base_runs(base: Base) -> Iterator[tuple[int, int, int | None, bytes]]:
     lo = 0
     for hi, crc in zip(base.ends.tolist(), base.crcs.tolist(), strict=True):
-        yield lo, hi, crc
+        yield lo, hi, crc, b""
         lo = hi
     if lo < len(base.rows):
-        yield lo, len(base.rows), None
+        yield lo, len(base.rows), None, b""
 
 
 def _log(reader: Reader, ground: Ground) -> Iterator[Problem]:

@@ -6,7 +6,6 @@ Then one SQLite transaction names them. A failure before its COMMIT leaves the s
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import ConfigError, CorruptionError, DimensionError, RecordError, StoreError
-from cormorant.storage.head import log_crc, read_head, record_crc, write_head
+from cormorant.storage import sql
+from cormorant.storage.head import encode_config, log_crc, read_head, record_crc, write_head
 from cormorant.storage.ranges import Range, pack_flags
 from cormorant.storage.reader import Reader
 from cormorant.storage.types import (
@@ -129,11 +129,9 @@ class Writer(Reader):
             blobs = (batch.packed, postings, columns)
             connection.execute(
                 "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*log, *blobs, log_crc(dead, *blobs)),
+                (*log, *blobs, log_crc(delta.first_row, dead, *blobs)),
             )
-            connection.executemany(
-                "INSERT OR REPLACE INTO config VALUES (?, ?)", batch.config.items()
-            )
+            connection.executemany(sql.PUT_SETTING, batch.config)
         return delta
 
     def save_checkpoint(self, arrays: Mapping[str, Arrays], lsn: int) -> bool:
@@ -257,7 +255,9 @@ class Writer(Reader):
             ) from exc
         last = connection.execute("SELECT * FROM ranges ORDER BY lo DESC LIMIT 1").fetchone()
         grown = Range(*last).extended(batch.count, batch.vectors, batch.data) if last else None
-        crc = None if batch.data is None else zlib.crc32(batch.data)
+        crc = None
+        if batch.data is not None:
+            crc = zlib.crc32(batch.data, zlib.crc32(batch.packed or b""))
         lo = self.head.n
         fresh = Range(row, lo, lo + batch.count, batch.vectors, batch.packed, crc)
         connection.execute(_RANGE, grown or fresh)
@@ -278,7 +278,8 @@ class Writer(Reader):
             lo, hi = part.lo - shift, part.hi - shift
             crc = None
             if part.crc is not None:
-                crc = new.claim.copy_run(self.head, part.lo, part.hi, lo)
+                start_crc = zlib.crc32(part.has_vector or b"")
+                crc = new.claim.copy_run(self.head, part.lo, part.hi, lo, start_crc)
                 if part is run and crc != run.crc:
                     raise CorruptionError(
                         f"{self._ground.path} is damaged: the vectors of slots {run.lo} to "
@@ -339,21 +340,6 @@ class _Batch:
         if not self.flags.all():
             vectors = np.where(self.flags[:, None], vectors, np.float32(0))
         return np.ascontiguousarray(vectors, dtype="<f4").data.cast("B")
-
-
-def encode_config(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Each setting's value as JSON.
-
-    Raises:
-        ConfigError: If a value is not JSON.
-    """
-    try:
-        return {
-            name: json.dumps(value, ensure_ascii=False, allow_nan=False)
-            for name, value in settings.items()
-        }
-    except (TypeError, ValueError) as exc:
-        raise ConfigError(f"Settings must be JSON values: {exc}.") from exc
 
 
 def _delete(connection: sqlite3.Connection, rows: list[int]) -> None:

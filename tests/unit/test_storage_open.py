@@ -19,7 +19,8 @@ from cormorant.errors import (
     StoreError,
     StoreLocked,
 )
-from cormorant.storage import FORMAT, NewRecord, Storage
+from cormorant.storage import FORMAT, Head, NewRecord, Storage
+from cormorant.storage.head import head_crc
 
 NOBODY = 65534
 
@@ -36,6 +37,13 @@ def make(folder: Path, *ids: str) -> Path:
     with Storage.open(folder).write() as writer:
         writer.commit(records=[NewRecord(id, id, "{}") for id in ids])
     return folder
+
+
+def sign(connection: sqlite3.Connection) -> None:
+    """Make the head's checksum right, as somebody who means harm would."""
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(head)")]
+    (row,) = connection.execute(f"SELECT {', '.join(columns[1:-1])} FROM head")
+    connection.execute("UPDATE head SET crc = ?", (head_crc(Head(*row)),))
 
 
 def close_all(folder: Path) -> None:
@@ -220,6 +228,7 @@ def test_a_head_cannot_point_outside_of_the_folder(tmp_path: Path, assignment: s
     close_all(folder)
     connection = sqlite3.connect(folder / "cormorant.sqlite")
     connection.execute(f"UPDATE head SET {assignment}")
+    sign(connection)
     connection.commit()
     connection.close()
     storage = Storage.open(folder)
@@ -252,6 +261,19 @@ def test_a_head_that_makes_no_sense_is_damage(tmp_path: Path, assignment: str) -
         connection.execute(f"UPDATE head SET {assignment}")
     except sqlite3.IntegrityError:
         pytest.skip("SQLite itself refuses this")
+    sign(connection)
+    connection.commit()
+    connection.close()
+    with pytest.raises(CorruptionError, match="its head is"):
+        Storage.open(folder)
+
+
+@pytest.mark.parametrize("assignment", ["lsn = 7", "next_row = 99", "files = 1"])
+def test_a_head_that_does_not_match_its_checksum_is_damage(tmp_path: Path, assignment: str) -> None:
+    folder = make(tmp_path / "kb", "a")
+    close_all(folder)
+    connection = sqlite3.connect(folder / "cormorant.sqlite")
+    connection.execute(f"UPDATE head SET {assignment}")
     connection.commit()
     connection.close()
     with pytest.raises(CorruptionError, match="its head is"):
@@ -414,9 +436,9 @@ def test_a_foreign_lock_on_the_file_is_said(tmp_path: Path) -> None:
     with storage.write():
         pass
     foreign.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreLocked, match="something else holds its SQLite lock"):
-        with storage.write() as writer:
-            writer._open.execute("PRAGMA busy_timeout = 1")
+    with storage.write() as writer:
+        writer._open.execute("PRAGMA busy_timeout = 1").fetchall()
+        with pytest.raises(StoreLocked, match="something else holds its SQLite lock"):
             writer.commit(records=[NewRecord("b", "", "{}")])
     foreign.execute("ROLLBACK")
     foreign.close()
