@@ -378,6 +378,19 @@ def test_many_threads(tmp_path):
         assert cached.hits + cached.misses == 24 * len(texts)
 
 
+def test_many_openers_of_one_new_file(tmp_path):
+    for round_ in range(12):
+        start = threading.Barrier(8)
+
+        def work(path=tmp_path / f"{round_}.sqlite", start=start):
+            start.wait()
+            with CachedEmbeddings(Counting(), path) as cached:
+                return len(cached.embed_documents(["a"]))
+
+        with ThreadPoolExecutor(8) as pool:
+            assert [done.result() for done in [pool.submit(work) for _ in range(8)]] == [1] * 8
+
+
 def _fill(path, offset, queue):
     inner = Counting()
     inner._vector = lambda text, side: [float(int(text[1:])), 1.0, 2.0]

@@ -56,7 +56,7 @@ class VectorFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path) if str(path) == ":memory:" else str(Path(path).expanduser())
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # a collection in mid-session may run __del__
         self._connection: sqlite3.Connection | None = None
         self._pid = 0
         self._closed = False
@@ -222,7 +222,10 @@ def _open(path: str) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
     """Check whose file it is before anything in it is changed, then make the tables."""
     try:
-        if not _is_ours(connection, path):
+        connection.execute("BEGIN")  # one snapshot, or another process's half-done work is seen
+        ours = _is_ours(connection, path)
+        connection.execute("COMMIT")
+        if not ours:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
             if not _is_ours(connection, path):  # another process may have been faster
