@@ -8,12 +8,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
-import Stemmer
-
 from cormorant.analysis.grams import grams, query_grams
 from cormorant.analysis.identifiers import Name, names, pieces
 from cormorant.analysis.languages import resolve
 from cormorant.analysis.normalise import fold_accents, fold_digits, fold_han, normalise
+from cormorant.analysis.stems import digest, stemmer
 from cormorant.analysis.stopwords import STOP_WORDS
 from cormorant.analysis.tokens import is_unspaced, token_pattern
 from cormorant.errors import ConfigError
@@ -54,8 +53,7 @@ class Analyzer:
         self.language = resolve(language)
         self._stop_words = STOP_WORDS.get(self.language, frozenset())
         self._fold_first = self.language in _ACCENTS_ARE_FOREIGN
-        # Its own cache is off: whole tokens are cached here, and this one is not thread-safe.
-        self._stemmer = None if self.language == "none" else Stemmer.Stemmer(self.language, 0)
+        self._stemmer = None if self.language == "none" else stemmer(self.language)
         self._lock = threading.Lock()
         self._find = token_pattern().findall
         self._index_terms = _TokenTerms(self._expand)
@@ -69,7 +67,7 @@ class Analyzer:
                 "name": _NAME,
                 "version": _VERSION,
                 "language": self.language,
-                "stemmer": _stemmer_version(),
+                "stems": "" if self.language == "none" else digest(self.language),
             }
         )
 
@@ -151,11 +149,6 @@ class _TokenTerms(dict[str, list[str]]):
         return terms
 
 
-def _stemmer_version() -> str:
-    """Stems may change between major releases of Snowball, and with them the terms."""
-    return f"snowball-{Stemmer.version().split('.')[0]}"
-
-
 def analyzer_for(language: str) -> Analyzer:
     """The analyzer a store is made with.
 
@@ -174,7 +167,7 @@ def analyzer_from_spec(spec: Mapping[str, Any]) -> Analyzer:
     Raises:
         ConfigError: If this release would give other terms than the ones in the store.
     """
-    known = {"name", "version", "language", "stemmer"}
+    known = {"name", "version", "language", "stems"}
     if not isinstance(spec, Mapping) or set(spec) != known:
         raise ConfigError(
             f"An analyzer's spec has the keys {', '.join(sorted(known))}; got {spec!r}. "
@@ -186,10 +179,12 @@ def analyzer_from_spec(spec: Mapping[str, Any]) -> Analyzer:
             f"release has {_NAME!r} version {_VERSION}. Open it with the release that made it, or "
             "build a new store from its records."
         )
-    if spec["stemmer"] != _stemmer_version():
+    analyzer = Analyzer(spec["language"])
+    if spec["stems"] != analyzer.spec["stems"]:
         raise ConfigError(
-            f"The store's words were stemmed by {spec['stemmer']!r}; installed is "
-            f"{_stemmer_version()!r}, which stems some words in another way. Install the PyStemmer "
-            "release with that major version, or build a new store from its records."
+            f"The installed PyStemmer stems some {analyzer.language} words in another way than the "
+            f"one the store was made with (stems {spec['stems']!r}, now "
+            f"{analyzer.spec['stems']!r}), and records would be missed. Install the PyStemmer "
+            "release the store was made with, or build a new store from its records."
         )
-    return Analyzer(spec["language"])
+    return analyzer

@@ -190,6 +190,18 @@ def test_an_unknown_language_is_refused(language):
         assert "german" in str(refused.value)
 
 
+def test_a_stemmer_the_installed_release_lacks(monkeypatch):
+    from cormorant.analysis import stems as module
+
+    def older(language, size):
+        raise KeyError(f"Stemming algorithm {language!r} not found")
+
+    monkeypatch.setattr(module.Stemmer, "Stemmer", older)
+    with pytest.raises(ConfigError, match=r"polish.*Upgrade PyStemmer"):
+        Analyzer("polish")
+    assert Analyzer("none").terms("fine") == ["fine"]
+
+
 def test_a_spec_survives_json():
     for language in LANGUAGES:
         spec = json.loads(json.dumps(dict(analyzer_for(language).spec)))
@@ -201,7 +213,7 @@ def test_a_spec_survives_json():
     [
         ({"version": 2}, "version 2"),
         ({"name": "other"}, "'other'"),
-        ({"stemmer": "snowball-99"}, "snowball-99"),
+        ({"stems": "0123"}, "PyStemmer release"),
         ({"language": "klingon"}, "klingon"),
         ({"more": 1}, "more"),
     ],
@@ -217,12 +229,22 @@ def test_what_is_no_spec_is_refused(spec):
         analyzer_from_spec(spec)
 
 
-def test_stems_are_those_the_spec_names():
-    """If this fails after an upgrade of PyStemmer, stores made before give other terms now."""
-    words = "generically organisations happily relational conditional dying skies news"
-    stems = "generic organis happili relat condit die sky news"
+def test_stems_are_those_of_the_pinned_release():
+    """If this fails after an upgrade of PyStemmer, stores made before are refused: say so."""
+    stems = "generic organis happili relat condit die sky news add internal"
+    words = (
+        "generically organisations happily relational conditional dying skies news added internal"
+    )
     assert " ".join(Analyzer().terms(words)) == stems
     assert Analyzer("german").terms("Aufsätze Wörterbücher") == ["aufsatz", "worterbuch"]
+    assert Analyzer().spec["stems"] == "15e3ad64e92cd346"
+    assert Analyzer("german").spec["stems"] == "ea9d27acf9383e30"
+    assert Analyzer("none").spec["stems"] == ""
+
+
+def test_every_stemmer_has_a_digest_of_its_own():
+    digests = [Analyzer(language).spec["stems"] for language in LANGUAGES]
+    assert len(set(digests)) == len(digests)
 
 
 def test_other_processes_give_the_same_terms(english):
