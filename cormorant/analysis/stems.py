@@ -23,26 +23,46 @@ __all__ = ["digest", "stemmer"]
 _PROBES: Final = (
     (
         (
-            "a add anthropo arbeit arsen bok cant commun fact gener general habl hous häus inter "
-            "interfer kat kitap lief log nation organ parl past port schön talo univers vend étudi"
+            "a add anthropo arbeit arsen bok cant commun fact gener general habl hous häus "
+            "inter interfer kat kitap lief log nation organ parl past port schön talo univers "
+            "vend étudi"
         ),
         (
-            "s es ed ing ings ly ness ation ational ator izer ogist ology al ally ic ive ement ment e "
-            "er ern em en est heit keit ung isch lich ismus ique eux euse ais aise aux ance ence ité "
-            "ação ções mente idad ando endo ado ido ar ir are ere ire ato uto o a i os as ene het arna "
-            "erna else ssa lla ista stä ler lar da dan etje tjes heden ość ami ach ów ést ak ban nek"
+            "s es ed ing ings ly ness ation ational ator izer ogist ology al ally ic ive "
+            "ement ment e er ern em en est heit keit ung isch lich ismus ique eux euse ais "
+            "aise aux ance ence ité ação ções mente idad ando endo ado ido ar ir are ere ire "
+            "ato uto o a i os as ene het arna erna else ssa lla ista stä ler lar da dan etje "
+            "tjes heden ość ami ach ów ést ak ban nek"
         ),
     ),
     (
         "книг город красив интернациональн дела уч кућ лијеп",
-        "а и у ой ами ах ый ая ое ые ть л ла ли ет ут ость ости ейш ее ого ему ом е ама ских",
+        ("а и у ой ами ах ый ая ое ые ть л ла ли ет ут ость ости ейш ее ого ему ом е ама ских"),
     ),
-    ("σπιτ ανθρωπ γραφ καλ", "ι ια ιων ος οι ους ω εις ει ουμε ησα ικος ικη τερος"),
-    ("लड़क किताब घर जान", "ा े ी ों ियाँ ें ना ता ते ती ूँगा हरू ले लाई को"),
-    ("كتاب مدرس والكتاب يكتب خانه", "ات ون ين ها هم ة ه ي تان های ترین"),
-    ("տուն գիրք գրող մեծ", "եր ներ ի ից ով ում ության ական ել ած"),
-    ("மரம் வீடு படி பூ", "கள் கள ங்கள் ஆல் இல் உக்கு ஐ த்தேன்"),
-    ("הױז בוך שרײַב קינד", "ער ן ען ט לעך קײט"),
+    (
+        "σπιτ ανθρωπ γραφ καλ",
+        "ι ια ιων ος οι ους ω εις ει ουμε ησα ικος ικη τερος",
+    ),
+    (
+        "लड़क किताब घर जान",
+        "ा े ी ों ियाँ ें ना ता ते ती ूँगा हरू ले लाई को",
+    ),
+    (
+        "كتاب مدرس والكتاب يكتب خانه",
+        "ات ون ين ها هم ة ه ي تان های ترین",
+    ),
+    (
+        "տուն գիրք գրող մեծ",
+        "եր ներ ի ից ով ում ության ական ել ած",
+    ),
+    (
+        "மரம் வீடு படி பூ",
+        "கள் கள ங்கள் ஆல் இல் உக்கு ஐ த்தேன்",
+    ),
+    (
+        "הױז בוך שרײַב קינד",
+        "ער ן ען ט לעך קײט",
+    ),
 )
 
 
