@@ -163,6 +163,10 @@ def make_folder(path: Path) -> None:
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
+    # The deepest one that is there may be the work of a process that was killed before it
+    # synced the name. Where the folder above may not be read, somebody else made it.
+    if os.access(folder.parent, os.R_OK):
+        sync_folder(folder.parent)
     for made in reversed(missing):
         with translated(made, "create the folder"):
             made.mkdir(exist_ok=True)

@@ -89,6 +89,17 @@ def test_power_loss_after_a_kill(run: int, tmp_path: Path, tally: Counter[str]) 
     assert not bad, f"killed at {first.recording.struck}\n" + "\n".join(map(str, bad))
 
 
+def test_a_folder_that_a_killed_process_made_has_a_durable_name(tmp_path: Path) -> None:
+    """It exists, but the sync of its name never came; the next process must not trust it."""
+    at = Fault("kill", calls=("fsync",), path=r"^\.$")
+    first = traced_trial(tmp_path / "disk", 1, 3, at)
+    assert first.recording.struck == [("fsync", ".")]
+    second = traced_trial(tmp_path / "disk", 1, 3, after=first.recording)
+    assert second.recording.status == 0, second.recording.output
+    bad = power_losses(second, tmp_path / "images", dice=3, images=20)
+    assert not bad, "\n".join(map(str, bad))
+
+
 def test_replayed_whole_it_is_the_store_itself(trials: dict[int, Trial], tmp_path: Path) -> None:
     trial = trials[0]
     end = len(trial.recording.events)
