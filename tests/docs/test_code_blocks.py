@@ -21,17 +21,17 @@ PAGES = sorted([*ROOT.glob("README*.md"), *ROOT.glob("docs/*.md")])
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(language):
+def blocks():
     for path in PAGES:
         page = path.read_text(encoding="utf-8")
         for match in FENCE.finditer(page):
-            if match[1] == language:
+            if match[1] == "python":
                 line = page.count("\n", 0, match.start()) + 1
                 name = f"{path.relative_to(ROOT)}:{line}"
                 yield pytest.param(match[2], path, line, id=name)
 
 
-@pytest.mark.parametrize(("code", "path", "line"), list(blocks("python")))
+@pytest.mark.parametrize(("code", "path", "line"), list(blocks()))
 def test_python_blocks_run(code, path, line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     source = "\n" * line + code  # so that a traceback names the page's own line
@@ -44,17 +44,6 @@ def test_python_blocks_run(code, path, line, tmp_path, monkeypatch, capsys):
         exec(compiled, namespace)
     namespace.clear()
     gc.collect()  # what a block leaves open complains inside this test, not in a later one
-
-
-@pytest.mark.parametrize(("code", "path", "line"), list(blocks("pycon")))
-def test_interactive_blocks_show_what_happens(code, path, line, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    parsed = doctest.DocTestParser().get_doctest(code, {}, path.name, str(path), line)
-    assert parsed.examples, "a pycon block without >>> shows nothing"
-    failures: list[str] = []
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    doctest.DocTestRunner(optionflags=flags).run(parsed, out=failures.append)
-    assert not failures, "".join(failures)
 
 
 def modules():

@@ -101,3 +101,10 @@ def test_every_operator_is_documented(name):
     row = table_row(read("filters.md"), name)
     assert row is not None
     assert all(row[1:])
+
+
+@pytest.mark.parametrize("readme", ["README.md", "README.zh.md"])
+def test_the_readme_leads_to_every_page(readme):
+    text = (ROOT / readme).read_text(encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        assert f"](docs/{page.name})" in text, page.name
