@@ -79,7 +79,7 @@ def _copy(ground: Ground, folder: Path) -> None:
             write_arrays(target.rows_path(head.generation), {"base": base._asdict()})
         if head.checkpoint_name is not None:
             # A damaged checkpoint is copied as no other: the truth is whole, the rest is rebuilt.
-            with contextlib.suppress(CorruptionError):
+            with contextlib.suppress(CorruptionError, FormatError):
                 write_arrays(target.checkpoint_path(head.checkpoint_name), reader.checkpoint())
     for name in ("vectors", "derived"):
         files.sync_folder(folder / name)

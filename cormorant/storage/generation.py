@@ -33,7 +33,7 @@ _CHUNK_BYTES = 4 * 1024 * 1024
 class NewGeneration:
     """A generation under construction; made by ``Storage.new_generation``.
 
-    A context manager: unless it was switched to, leaving the block removes it.
+    A context manager: unless a switch was tried, leaving the block removes it.
 
     Attributes:
         origin: The head of the snapshot it is made from.
@@ -59,7 +59,7 @@ class NewGeneration:
         self._ends: list[int] = []
         self._crcs: list[int] = []
         self._ground = ground
-        self._switched = False
+        self._kept = False
         self._closed = False
         self.claim: Claim = ground.vault.claim(self.origin)
         ground.hold(self)
@@ -96,18 +96,18 @@ class NewGeneration:
         )
         self._ground.vault.save_checkpoint(self.checkpoint_name, arrays)
 
-    def switched(self) -> None:
-        """The head names it now: it stays."""
-        self._switched = True
+    def keep(self) -> None:
+        """The head may name it now: it stays, even if this is closed."""
+        self._kept = True
         self.claim.keep()
 
     def close(self) -> None:
-        """Let go of it; unless the head names it, remove it. Idempotent."""
+        """Let go of it; unless the head may name it, remove it. Idempotent."""
         if self._closed or self._ground.is_forked:
             return
         self._closed = True
         self._ground.let_go(self)
-        if not self._switched:
+        if not self._kept:
             # The checkpoint first: while the vector file is locked no sweep looks at it.
             self._ground.vault.drop_checkpoint(self.checkpoint_name)
         self.claim.drop()

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from cormorant import defaults
-from cormorant.errors import StoreClosed, StoreError
+from cormorant.errors import StoreClosed, StoreError, StoreLocked
 from cormorant.storage import files, lock, opening, process, sql
 from cormorant.storage.folder import Folder
 from cormorant.storage.head import read_head, write_head
@@ -30,7 +30,6 @@ __all__ = ["MEMORY", "Ground"]
 
 MEMORY: Final = ":memory:"
 _CUT_WAIT_MS: Final = 200  # for readers to end, before `pending_readers` is reported
-_LOG: Final = f"{opening.DATABASE}-wal"
 _LOG_BYTES: Final = 16 * 1024 * 1024  # SQLite's log is moved into its file beyond this
 
 
@@ -56,6 +55,7 @@ class Ground:
         self.path = folder
         self.sqlite_path = None if folder is None else folder / opening.DATABASE
         self.where = str(self.sqlite_path or MEMORY)
+        self._log = None if folder is None else folder / f"{opening.DATABASE}-wal"
         self.read_only = opened.read_only
         self.lock_timeout_s = lock_timeout_s
         self._pid = os.getpid()
@@ -68,7 +68,7 @@ class Ground:
         self._head: Head | None = None
         self._pin: Pin | None = None
         self._settings: tuple[tuple[int, int | None], Mapping[str, Any]] | None = None
-        self._building: set[NewGeneration] = set()
+        self._building: weakref.WeakSet[NewGeneration] = weakref.WeakSet()
         self._lock: lock.FileLock | None = None
         self.vault: Vault
         self.connections: Connections
@@ -80,7 +80,6 @@ class Ground:
             self.connections = Pool(folder / opening.DATABASE, immutable=opened.immutable)
             self.vault = Folder(folder)
             self._lock = lock.FileLock(folder / opening.LOCK)
-
         weakref.finalize(self, _let_go, self._pid, self.connections, self.vault)
 
     @property
@@ -139,8 +138,10 @@ class Ground:
 
     def end_read(self, connection: sqlite3.Connection, owner: int) -> None:
         """The snapshot that thread ``owner`` began is over."""
-        self.connections.end(connection)
-        self.connections.release(connection, owner)
+        try:
+            self.connections.end(connection)
+        finally:
+            self.connections.release(connection, owner)
 
     def begin_write(self) -> tuple[sqlite3.Connection, Head, Pin]:
         """The only writer's connection, head and open files; waits for the lock."""
@@ -206,6 +207,8 @@ class Ground:
         """A failure in here makes further writes impossible until the store is opened again."""
         try:
             yield
+        except StoreLocked:
+            raise
         except StoreError as exc:
             self._poison = str(exc)
             raise
@@ -297,18 +300,18 @@ class Ground:
         every commit that follows in the log. Only writing them again helps.
         """
         era = self.connections.era
-        if self._settled == era or self.sqlite_path is None or self.path is None:
+        if self._settled == era or self.path is None or self._log is None:
             return
         connection.execute("BEGIN IMMEDIATE")  # so that not even a foreign program writes there
         try:
-            files.rewrite(self.sqlite_path.with_name(_LOG))
+            files.rewrite(self._log)
             files.sync_folder(self.path)
         finally:
             connection.execute("ROLLBACK")
         self._settled = era
 
     def _check_open(self) -> None:
-        process.check_process(self._pid, self.path)
+        process.check_process(self._pid, self.path or MEMORY)
         if self._closed:
             raise StoreClosed(f"The store {self.path or MEMORY} is closed. Open it again.")
 
@@ -338,12 +341,12 @@ class Ground:
 
     def _move_log(self, connection: sqlite3.Connection) -> None:
         """Move SQLite's log into its file once it is big; never waits for readers."""
-        if self.sqlite_path is None:
+        if self._log is None:
             return
         try:
             if self._cut_pending:
                 self._cut_pending = self._cut_log(connection, wait_ms=0)
-            elif self.sqlite_path.with_name(_LOG).stat().st_size >= _LOG_BYTES:
+            elif self._log.stat().st_size >= _LOG_BYTES:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         except FileNotFoundError:
             return

@@ -11,6 +11,7 @@ import sqlite3
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ __all__ = [
     "LOCK",
     "Opened",
     "first_settings",
+    "locate",
     "make_folders",
     "name_database",
     "new_database",
@@ -53,6 +55,18 @@ class Opened:
     created: bool
     read_only: bool
     immutable: bool
+
+
+def locate(path: str | PathLike[str]) -> Path:
+    """The folder itself: neither a later ``chdir`` nor another target of a link changes it.
+
+    Raises:
+        FormatError: If the path is a link to nothing.
+    """
+    folder = Path(path)
+    if folder.is_symlink() and not folder.exists():
+        raise FormatError(f"{folder} is a link to nothing. Choose another folder.")
+    return folder.resolve()
 
 
 def prepare(
@@ -160,8 +174,6 @@ def _is_store(folder: Path) -> bool:
     try:
         names = sorted(entry.name for entry in folder.iterdir())
     except FileNotFoundError:
-        if folder.is_symlink():
-            raise FormatError(f"{folder} is a link to nothing. Choose another folder.") from None
         return False
     except NotADirectoryError:
         raise FormatError(

@@ -85,7 +85,7 @@ def check_usable(file: FileId, path: Path) -> None:
         )
 
 
-def check_process(pid: int, path: Path | None) -> None:
+def check_process(pid: int, path: Path | str) -> None:
     """Refuse to go on with a store that belongs to the process this one was forked from."""
     if pid != os.getpid():
         raise StoreClosed(

@@ -71,7 +71,7 @@ class Storage:
                 raise NotFound("A store in memory is always new: it needs create=True.")
             made = opening.Opened(created=True, read_only=False, immutable=False)
             return cls(None, made, config, lock_timeout_s)
-        folder = Path(path)
+        folder = opening.locate(path)
         with files.translated(folder, "open"):
             found = opening.prepare(
                 folder, config=config, create=create, read_only=read_only, timeout_s=lock_timeout_s

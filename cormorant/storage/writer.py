@@ -192,6 +192,9 @@ class Writer(Reader):
             checkpoint_n=new.n,
             checkpoint_name=new.checkpoint_name,
         )
+        # From here on the head may name it, whatever this process comes to know of that: a
+        # COMMIT that fails may be in the log all the same. The next writer sweeps by the head.
+        new.keep()
         with self._transaction(changed) as connection:
             connection.execute("DELETE FROM ranges")
             connection.executemany(_RANGE, ranges)
@@ -200,7 +203,6 @@ class Writer(Reader):
             connection.execute(
                 "UPDATE log SET lsn = lsn + ?, lo = lo - ?, hi = hi - ?", (jump, shift, shift)
             )
-        new.switched()
         self._renew()
         self._size_before = new.size_before
         return changed
@@ -253,7 +255,7 @@ class Writer(Reader):
                 f"An id of this batch is stored already, or twice in the batch ({exc}); nothing "
                 "was stored. Name the row it replaces in dead_rows."
             ) from exc
-        last = connection.execute("SELECT * FROM ranges ORDER BY lo DESC LIMIT 1").fetchone()
+        last = connection.execute("SELECT * FROM ranges ORDER BY first_row DESC LIMIT 1").fetchone()
         grown = Range(*last).extended(batch.count, batch.vectors, batch.data) if last else None
         crc = None
         if batch.data is not None:
@@ -295,7 +297,10 @@ class Writer(Reader):
             return head.n
         if lsn == head.checkpoint_lsn:
             return head.checkpoint_n
-        return int(self._rows("SELECT hi FROM log WHERE lsn = ?", (lsn,))[0][0])
+        found = self._rows("SELECT hi FROM log WHERE lsn = ?", (lsn,))
+        if not found or type(found[0][0]) is not int:
+            raise CorruptionError(f"{self._where} is damaged: its log lacks {lsn}.", self._where)
+        return found[0][0]
 
 
 class _Batch:

@@ -221,6 +221,32 @@ def test_a_checkpoint_that_fails(storage: Storage, folder: Path, call: str) -> N
     again.close()
 
 
+def test_a_switch_that_fails_as_it_ends_loses_nothing(folder: Path) -> None:
+    """Its COMMIT may be in the log all the same: then the head names the new generation."""
+    connect = sqlite3.connect
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=Broken, **k))
+        storage = Storage.open(folder)
+        add(storage, "a")
+        with storage.read() as reader, storage.new_generation(reader, np.array([0])) as new:
+            new.seal({"base": {}})
+            with storage.write() as writer:
+                Broken.fails = 2
+                with pytest.raises(StoreError, match="all of this call is stored or nothing"):
+                    writer.switch_generation(new)
+                Broken.fails = 0
+        both = ["1.f32", "2.f32", "2.rows"]
+        assert names(folder / "vectors") == both
+        assert names(folder / "derived") == ["g2.bin"]
+        again = Storage.open(folder)
+        add(again, "b")  # sweeps by the head as it came out
+        assert names(folder / "vectors") == ["1.f32"]
+        assert names(folder / "derived") == []
+        assert again.verify() == []
+        again.close()
+        storage.close()
+
+
 @pytest.mark.parametrize("call", ["pwrite", "fdatasync", "fsync"])
 def test_a_compaction_that_fails_stops_nothing(storage: Storage, folder: Path, call: str) -> None:
     def build() -> None:

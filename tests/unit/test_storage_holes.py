@@ -216,9 +216,8 @@ def test_old_text_goes_though_sqlite_was_built_without_secure_delete(folder: Pat
     connect = sqlite3.connect
 
     class Insecure(sqlite3.Connection):
-        def __init__(self, *args, **kwargs):  # type: ignore[no-untyped-def]
-            super().__init__(*args, **kwargs)
-            self.execute("PRAGMA secure_delete = OFF").fetchall()
+        def execute(self, sql, *args):  # type: ignore[no-untyped-def]
+            return super().execute(sql.replace("secure_delete = ON", "secure_delete = OFF"), *args)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=Insecure, **k))

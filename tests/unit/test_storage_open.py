@@ -212,10 +212,32 @@ def test_links_in_place_of_a_stores_parts_are_refused(tmp_path: Path, name: str)
 
 def test_the_folder_itself_may_be_a_link(tmp_path: Path) -> None:
     folder = make(tmp_path / "kb", "a")
-    (tmp_path / "link").symlink_to(folder)
-    storage = Storage.open(tmp_path / "link")
+    other = make(tmp_path / "other", "b")
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    storage = Storage.open(link)
     with storage.read() as reader:
         assert reader.rows_of(["a"]) == {"a": 1}
+        link.unlink()
+        link.symlink_to(other)  # of no concern to what is open
+        with storage.read() as second, storage.write() as writer:
+            assert second.rows_of(["a", "b"]) == {"a": 1}
+            writer.commit(records=[NewRecord("c", "", "{}")])
+    storage.close()
+    with Storage.open(folder).read() as reader:
+        assert reader.rows_of(["a", "b", "c"]) == {"a": 1, "c": 2}
+
+
+def test_a_relative_path_means_the_same_after_a_change_of_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    storage = Storage.open("kb")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with storage.read(), storage.read(), storage.write() as writer:
+        writer.commit(records=[NewRecord("a", "", "{}")])
+    assert list((tmp_path / "elsewhere").iterdir()) == []
     storage.close()
 
 
