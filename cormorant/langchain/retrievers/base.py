@@ -1,0 +1,221 @@
+"""What do all our retrievers do alike? Arguments, scores, runs, configs.
+
+A retriever of ours says what it finds in ``_find`` and ``_afind``; everything around that is
+here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables.config import run_in_executor, var_child_runnable_config
+from pydantic import ConfigDict
+from typing_extensions import override
+
+from cormorant.errors import QueryError, ScopeError, UsageError
+from cormorant.langchain import provenance
+from cormorant.langchain.provenance import Answer
+from cormorant.langchain.request import check_text, refuse_unknown
+from cormorant.langchain.retrievers.calling import Run, scope_of
+from cormorant.model import Result
+
+__all__ = ["Retriever", "check_k"]
+
+_CONFIG: Final = "_config"  # how a call's config travels from invoke to the search
+
+
+class Retriever(BaseRetriever):
+    """Question to documents, with their scores and how they came by them.
+
+    To make one, write ``_find`` (and ``_afind``, unless a thread will do), and list in
+    ``call_arguments`` what a call may give.
+
+    Args:
+        with_scores: Put scores into ``metadata["_cormorant"]`` of what is returned.
+
+    Raises:
+        UsageError: On an argument nobody reads.
+    """
+
+    with_scores: bool = False
+
+    call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter")
+    """What ``invoke`` takes besides ``with_scores``."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    def __init__(self, **values: Any) -> None:
+        # Before pydantic, so that the error is the package's own.
+        refuse_unknown(values, type(self).model_fields, type(self).__name__)
+        super().__init__(**values)
+
+    # To be written
+
+    def _find(self, query: str, run: Run, **asked: Any) -> Iterable[Document]:
+        """The documents, best first; an Answer if there is more to say.
+
+        Args:
+            query: The question, not blank.
+            run: To call others from.
+            **asked: Those of ``call_arguments`` that the call gave, none of them None.
+        """
+        raise NotImplementedError
+
+    async def _afind(self, query: str, run: Run, **asked: Any) -> Iterable[Document]:
+        """Like :meth:`_find`; by default that, in a thread."""
+        return await run_in_executor(None, self._find, query, run.sync, **asked)
+
+    def accepts(self, name: str) -> bool:
+        """Whether ``invoke`` takes an argument of this name, and it reaches every child."""
+        return name == "with_scores" or name in self.call_arguments
+
+    # What callers use
+
+    def retrieve(self, query: str, config: RunnableConfig | None = None, **kwargs: Any) -> Result:
+        """Find documents, and return hits: scores, legs, each one's journey.
+
+        Args:
+            query: The question.
+            config: LangChain's.
+            **kwargs: What ``invoke`` takes.
+        """
+        return provenance.result(Answer.taken(self.invoke(query, config, **kwargs)))
+
+    async def aretrieve(
+        self, query: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Result:
+        """Like :meth:`retrieve`, without holding the event loop."""
+        return provenance.result(Answer.taken(await self.ainvoke(query, config, **kwargs)))
+
+    @override
+    def invoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Find documents.
+
+        Args:
+            input: The question.
+            config: LangChain's; ``configurable["scope"]`` narrows every Cormorant below.
+            **kwargs: ``call_arguments`` of the class, and ``with_scores``.
+
+        Returns:
+            Documents, best first: copies, which also say how they got there (``retrieve``).
+
+        Raises:
+            UsageError: On an argument nobody reads.
+        """
+        config = _complete(config)
+        return super().invoke(input, config, **_travelling(config, kwargs))
+
+    @override
+    async def ainvoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Like :meth:`invoke`, without holding the event loop."""
+        config = _complete(config)
+        return await super().ainvoke(input, config, **_travelling(config, kwargs))
+
+    # What LangChain calls
+
+    @override
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
+    ) -> list[Document]:
+        run, asked, shown = self._asked(run_manager, kwargs)
+        return _shown(self._find(check_text(query), run, **asked), shown=shown)
+
+    @override
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
+    ) -> list[Document]:
+        run, asked, shown = self._asked(run_manager, kwargs)
+        return _shown(await self._afind(check_text(query), run, **asked), shown=shown)
+
+    def _asked(
+        self,
+        manager: CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun,
+        given: dict[str, Any],
+    ) -> tuple[Run, dict[str, Any], bool]:
+        given = dict(given)
+        run = Run(manager, given.pop(_CONFIG, None) or _complete(None))
+        given.pop("verbose", None)  # LangChain reads it, and passes it on
+        for name in given:
+            if not self.accepts(name):
+                accepted = [n for n in self.call_arguments if self.accepts(n)]
+                refuse_unknown([name], [*accepted, "with_scores"], f"{self.get_name()}.invoke")
+        shown = given.pop("with_scores", None)
+        asked = {name: value for name, value in given.items() if value is not None}
+        if "k" in asked:
+            check_k(asked["k"])
+        return run, asked, self.with_scores if shown is None else bool(shown)
+
+
+def check_k(k: object, name: str = "k") -> None:
+    """Refuse what is no number of documents.
+
+    Raises:
+        QueryError: If it is not a whole number of at least 1.
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise QueryError(f"{name} must be a whole number of at least 1; got {k!r}.")
+
+
+def _shown(found: Iterable[Document], *, shown: bool) -> Answer:
+    answer = Answer.taken(found)
+    return provenance.with_scores(answer) if shown else answer
+
+
+def _complete(config: RunnableConfig | None) -> RunnableConfig:
+    """The config with LangChain's defaults, and the scope of the chain around it.
+
+    LangChain lets an inner config's ``configurable`` replace the outer one as a whole; a
+    scope can only narrow.
+    """
+    around = scope_of(var_child_runnable_config.get())
+    complete = ensure_config(config)
+    scope = _joined(around, scope_of(complete))
+    if scope:
+        complete["configurable"] = {**complete.get("configurable", {}), "scope": scope}
+    return complete
+
+
+def _joined(
+    outer: Mapping[str, Any] | None, inner: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """The scope that admits what both admit."""
+    if not outer or not inner:
+        return outer or inner
+    joined = dict(outer)
+    for field, predicate in inner.items():
+        if field not in joined or joined[field] == predicate:
+            joined[field] = predicate
+            continue
+        parts = [_operators(joined[field]), _operators(predicate)]
+        clash = [op for op in parts[0] if op in parts[1] and parts[0][op] != parts[1][op]]
+        if clash:
+            raise ScopeError(
+                f"The scope around this call says {field}={joined[field]!r}, the call's own says "
+                f"{predicate!r}. A scope can only narrow: give the narrower one alone."
+            )
+        joined[field] = {**parts[0], **parts[1]}
+    return joined
+
+
+def _operators(predicate: Any) -> dict[str, Any]:
+    return dict(predicate) if isinstance(predicate, Mapping) else {"$eq": predicate}
+
+
+def _travelling(config: RunnableConfig, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The call's arguments with its config; LangChain reads a run's id among the former."""
+    if _CONFIG in kwargs:
+        raise UsageError(f"{_CONFIG} is no argument; config is the second one of invoke.")
+    run_id = config.get("run_id")
+    return {**({} if run_id is None else {"run_id": run_id}), **kwargs, _CONFIG: config}
