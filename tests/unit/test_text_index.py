@@ -237,3 +237,15 @@ def test_a_full_read_finds_damage(small, name, at, value, says):
     arrays[name][at] = value
     found = TextIndex.from_arrays(arrays).problems()
     assert any(says in problem for problem in found), found
+
+
+def test_the_order_of_the_question_changes_no_bit():
+    rng = np.random.default_rng(3)
+    words = [f"w{i}" for i in range(30)]
+    documents = [[words[i] for i in rng.integers(0, 30, 12)] for _ in range(200)]
+    one = TextIndex.empty().append(TextIndex.encode(documents))
+    for _ in range(20):
+        query = [words[i] for i in rng.integers(0, 30, 9)]
+        forwards, backwards = one.search(query, k=50), one.search(query[::-1], k=50)
+        assert forwards.scores.tobytes() == backwards.scores.tobytes()
+        assert forwards.slots.tolist() == backwards.slots.tolist()
