@@ -88,6 +88,7 @@ def test_versions_do_not_see_each_other():
     assert hits(left, {"a": 2}) == hits(right, {"a": 3}) == [1]
     assert hits(parent, {"s": {"$like": "%"}}) == [0]
     assert hits(left, {"b": {"$exists": True}}) == []
+    assert b"left" not in b"".join(array.tobytes() for array in right.to_arrays().values())
 
 
 def test_threads_that_grow_one_parent_get_their_own_children():
