@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -45,10 +46,11 @@ VectorLike: TypeAlias = Sequence[float] | NDArray[Any]
 FilterLike: TypeAlias = Mapping[str, Any] | Callable[["Record"], bool]
 
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Record:
     """A stored chunk: the unit that is scored and returned.
+
+    Two records are equal if all their parts are; a vector compares by its numbers.
 
     Attributes:
         id: Unique in the store; adding an existing id replaces that record.
@@ -63,10 +65,24 @@ class Record:
     vector: VectorLike | None = None
     metadata: Metadata = field(default_factory=dict)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (
+            (self.id, self.text, self.metadata) == (other.id, other.text, other.metadata)
+            and (self.vector is None) == (other.vector is None)
+            and (self.vector is None or np.array_equal(self.vector, other.vector))  # type: ignore[arg-type]
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+    def __hash__(self) -> int:
+        return hash((self.id, self.text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Query:
     """What is asked: a text, a vector or both, and how to answer.
+
+    Compares and hashes by identity.
 
     Attributes:
         text: Searched by the text leg.
@@ -107,6 +123,8 @@ class Query:
 
     def __post_init__(self) -> None:
         _check_query(self)
+        # What was checked must stay as it was checked.
+        object.__setattr__(self, "weights", MappingProxyType(dict(self.weights)))
 
     @property
     def resolved_mode(self) -> Mode:
@@ -171,7 +189,8 @@ class Step:
     """One stage of a hit's journey, or of a miss's.
 
     Attributes:
-        stage: ``scope``, ``filter``, ``vector``, ``text``, ``fuse``, ``min_score``, ``mmr``, ``top_k``.
+        stage: ``scope``, ``filter``, ``vector``, ``text``, ``fuse``, ``min_score``, ``mmr`` or
+            ``top_k``.
         kept: Whether the record was still in after this stage.
         says: One sentence with the numbers.
         value: The number the stage decided by, if one.
@@ -185,7 +204,7 @@ class Step:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Hit:
     """A record that answers a query.
 
@@ -300,16 +319,53 @@ class AddResult:
 class StoreProtocol(Protocol):
     """What every store can do, whatever engine is under it."""
 
-    def add(self, records: Iterable[Record | Mapping[str, Any]]) -> AddResult: ...
-    def delete(
-        self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None
-    ) -> int: ...
-    def get(self, ids: Iterable[str], *, with_vectors: bool = False) -> list[Record]: ...
-    def count(self, filter: FilterLike | None = None) -> int: ...
-    def search(self, query: Query) -> Result: ...
-    def explain(self, query: Query, id: str) -> Explanation: ...
-    def scope(self, **predicates: Any) -> StoreProtocol: ...
-    def close(self) -> None: ...
+    @property
+    def dim(self) -> int | None:
+        """Numbers per vector; None until the first vector arrives."""
+        ...
+
+    @property
+    def metric(self) -> Metric:
+        """How vectors are compared."""
+        ...
+
+    def add(self, records: Iterable[Record | Mapping[str, Any]]) -> AddResult:
+        """Add, or replace by id: all of them in one transaction, durable on return."""
+        ...
+
+    def delete(self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None) -> int:
+        """Delete by ids, by filter or both; returns how many were deleted."""
+        ...
+
+    def get(self, ids: Iterable[str], *, with_vectors: bool = False) -> list[Record]:
+        """The records with these ids, in the order asked, without repeats; unknown ones skipped."""
+        ...
+
+    def records(
+        self, filter: FilterLike | None = None, *, with_vectors: bool = False, batch: int = 1000
+    ) -> Iterator[Record]:
+        """Every record that satisfies the filter, oldest first, from one snapshot."""
+        ...
+
+    def count(self, filter: FilterLike | None = None) -> int:
+        """How many records satisfy the filter."""
+        ...
+
+    def search(self, query: Query) -> Result:
+        """The best hits, best first; higher scores are better."""
+        ...
+
+    def explain(self, query: Query, id: str) -> Explanation:
+        """Why a record is, or is not, among the hits; NotFound if there is no such record."""
+        ...
+
+    def scope(self, **predicates: Any) -> StoreProtocol:
+        """A view that can neither read nor write outside the predicates."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and threads. Idempotent."""
+        ...
 
 
 def _whole(name: str, value: object, low: int) -> None:
@@ -340,7 +396,9 @@ def _check_query(q: Query) -> None:
     if mode in ("text", "hybrid") and (q.text is None or not q.text.strip()):
         raise QueryError(f"A {mode} search needs a text that is not empty; got {q.text!r}.")
     if mode in ("vector", "hybrid") and q.vector is None:
-        raise QueryError(f"A {mode} search needs a vector; embed the text first, or use mode='text'.")
+        raise QueryError(
+            f"A {mode} search needs a vector; embed the text first, or use mode='text'."
+        )
     _whole("top_k", q.top_k, 1)
     if q.fetch_k is not None:
         _whole("fetch_k", q.fetch_k, 1)

@@ -31,7 +31,7 @@ from cormorant.filters.tree import (
     describe,
     escape_field,
 )
-from cormorant.filters.values import Kind, Value, kind_and_key
+from cormorant.filters.values import Kind, Value, kind_and_key, reach
 
 __all__ = [
     "EVERYTHING",
@@ -61,5 +61,6 @@ __all__ = [
     "kind_and_key",
     "literal_prefix",
     "parse",
+    "reach",
     "table",
 ]

@@ -1,0 +1,1 @@
+"""Row, give me a score: vectors, text and metadata, one folder each."""

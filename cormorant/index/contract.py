@@ -53,8 +53,6 @@ class VectorIndex(Protocol):
         """The ``k`` best among the slots where ``mask`` is True (None: all that have a vector)."""
         ...
 
-    def score(
-        self, query: NDArray[np.float32], slots: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
+    def score(self, query: NDArray[np.float32], slots: NDArray[np.int64]) -> NDArray[np.float32]:
         """Exact scores of the given slots; -inf where a slot has no vector."""
         ...

@@ -64,7 +64,7 @@ class Content:
                 f"metric={door.metric!r}. Load it into a store of the same metric."
             )
         if self.fingerprint is not None:
-            door.set_embedder(door.embedder, self.fingerprint)
+            door.remember_fingerprint(self.fingerprint)
         door.add(self.records)
 
 

@@ -129,7 +129,7 @@ class Guard:
             self._compare(stored, fresh)
             return
         # Refuses, unless the store holds no vectors (any more).
-        self._door.set_embedder(self._door.embedder, fresh)
+        self._door.remember_fingerprint(fresh)
         self._agreed = self._stored()
 
     def _fits(self, stored: Stored, fresh: Fingerprint) -> bool:

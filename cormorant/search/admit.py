@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -42,6 +43,13 @@ class Condition:
             return cls()
         if isinstance(filter, (Mapping, Filter)):
             return cls(parsed=parse(filter))
+        if inspect.iscoroutinefunction(filter) or inspect.iscoroutinefunction(
+            getattr(filter, "__call__", None)  # noqa: B004 - an object with an async __call__
+        ):
+            raise FilterError(
+                "The filter callable is async, so its answer would be a coroutine, which is always "
+                "true. Give a plain function."
+            )
         if callable(filter):
             return cls(predicate=filter)
         raise FilterError(
@@ -55,7 +63,7 @@ def matching(snapshot: Snapshot, filter: FilterLike | Filter | None = None) -> M
 
     Args:
         snapshot: Of the store.
-        filter: A dict, or a predicate that is called once on every record the scope admits.
+        filter: A dict, or a predicate, called on every record the scope admits.
 
     Returns:
         bool, shape (n,); not to be written to.
@@ -105,7 +113,10 @@ def _ask(snapshot: Snapshot, predicate: Callable[[Record], bool], mask: Mask | N
 
 def _verdict(predicate: Callable[[Record], bool], record: Record) -> bool:
     try:
-        return bool(predicate(record))
+        verdict = predicate(record)
+        if inspect.isawaitable(verdict):
+            raise TypeError("it returned an awaitable; give a plain function")
+        return bool(verdict)
     except Exception as error:
         raise FilterError(
             f"The filter callable raised {type(error).__name__} on record {record.id!r}: {error}. "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from cormorant import defaults
@@ -61,14 +61,11 @@ class StoreConfig:
         """The settings as JSON values."""
         return asdict(self)
 
-    def reconcile(self, asked: Mapping[str, Any]) -> StoreConfig:
+    def reconcile(self, asked: Mapping[str, Any]) -> None:
         """Check what the caller of ``open`` asked for against what the store was made with.
 
         Args:
             asked: Settings by name; None means 'as stored'.
-
-        Returns:
-            The stored settings, with what may change (``require_scope``) taken from ``asked``.
 
         Raises:
             ConfigError: If a setting that is fixed differs.
@@ -93,9 +90,6 @@ class StoreConfig:
                 f"This store was made with {name}={stored!r}; it cannot be opened with "
                 f"{name}={value!r}. Leave {name} out, or build a new store."
             )
-        if asked.get("require_scope"):
-            return replace(self, require_scope=tuple(asked["require_scope"]))
-        return self
 
 
 def _check(config: StoreConfig) -> None:

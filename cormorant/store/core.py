@@ -7,6 +7,7 @@ log row and applies it through the same :meth:`State.apply`.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +20,10 @@ from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.analysis import analyzer_from_spec
-from cormorant.errors import DimensionError, ScopeError, StoreClosed, StoreError
+from cormorant.errors import ScopeError, StoreClosed, StoreError
 from cormorant.index.metadata import Columns
 from cormorant.index.text import TextIndex
 from cormorant.store.config import StoreConfig
-from cormorant.store.fingerprint import Fingerprint, require_same
 from cormorant.store.scope import Scope
 from cormorant.store.snapshot import Snapshot, Vanished
 from cormorant.store.state import State
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from cormorant.store.intake import Batch
 
 __all__ = ["Core"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -48,9 +50,9 @@ class Core:
 
     def __init__(self, storage: Storage, config: StoreConfig, *, pool_size: int) -> None:
         self.storage = storage
-        self.require_scope = config.require_scope
         self.analyzer = analyzer_from_spec(config.analyzer or {})
         self._config = config
+        self._config_raw: object = None
         self._pool_size = pool_size
         self._state: State | None = None
         self._state_lock = threading.Lock()
@@ -91,14 +93,13 @@ class Core:
         ``work`` may run again, if a write in this process overtook a snapshot that could
         not be isolated from it (a store in memory), so it must not have side effects.
         """
-        self._check_scope(scope)
         return self._read(scope, work)
 
-    def read_all(self, work: Callable[[Snapshot], T]) -> T:
+    def read_unscoped(self, work: Callable[[Snapshot], T]) -> T:
         """The same for maintenance, which sees every record whatever scope is required."""
-        return self._read(Scope(), work)
+        return self._read(None, work)
 
-    def _read(self, scope: Scope, work: Callable[[Snapshot], T]) -> T:
+    def _read(self, scope: Scope | None, work: Callable[[Snapshot], T]) -> T:
         while True:
             try:
                 with self.pinned(scope) as snapshot:
@@ -107,16 +108,22 @@ class Core:
                 continue
 
     @contextmanager
-    def pinned(self, scope: Scope) -> Iterator[Snapshot]:
-        """A snapshot, held for as long as the block runs."""
+    def pinned(self, scope: Scope | None) -> Iterator[Snapshot]:
+        """A snapshot, held for as long as the block runs; None: maintenance, not scoped."""
         self._check_open()
         while True:
             with self.storage.read() as reader:
                 state = self._advance(reader)
                 if state is not None:
-                    config = self._read_config(reader)
-                    yield Snapshot(state, reader, config, self.analyzer, scope)
+                    yield self._snapshot(state, reader, scope)
                     return
+
+    def _snapshot(self, state: State, reader: Reader, scope: Scope | None) -> Snapshot:
+        config = self._read_config(reader)
+        if scope is not None:
+            # As the store says now, not as it said when this process opened it.
+            scope.require(config.require_scope)
+        return Snapshot(state, reader, config, self.analyzer, scope or Scope())
 
     def _advance(self, reader: Reader) -> State | None:
         """The State at the reader's point of the log; None if memory is already past it."""
@@ -155,32 +162,40 @@ class Core:
     def _read_config(self, reader: Reader) -> StoreConfig:
         raw = reader.config
         if raw is not self._config_raw:
-            self._config = replace(StoreConfig.from_json(raw), require_scope=self.require_scope)
+            self._config = StoreConfig.from_json(raw)
             self._config_raw = raw
         return self._config
-
-    _config_raw: object = None
 
     # Writing
 
     def write(self, work: Callable[[Writer, Snapshot], T], scope: Scope) -> T:
         """Run ``work`` as the only writer, on the newest state."""
         self.check_writable(scope)
-        return self._write(work, scope)
+        return self._write(scope, work)
 
-    def _write(self, work: Callable[[Writer, Snapshot], T], scope: Scope) -> T:
-        with self.storage.write() as writer:
-            state = self._advance(writer)
-            while state is None:  # pragma: no cover - memory cannot be past the only writer
-                state = self._advance(writer)
-            snapshot = Snapshot(state, writer, self._read_config(writer), self.analyzer, scope)
-            return work(writer, snapshot)
+    def write_unscoped(self, work: Callable[[Writer, Snapshot], T]) -> T:
+        """The same for settings, which belong to no scope."""
+        self.check_writable(None)
+        return self._write(None, work)
 
-    def write_all(self, work: Callable[[Writer], T]) -> T:
-        """Run maintenance as the only writer; it may replace what memory holds."""
+    def maintain(self, work: Callable[[Writer], T]) -> T:
+        """Run ``work`` as the only writer, without a State: what memory holds may be damaged."""
         self.check_writable(None)
         with self.storage.write() as writer:
             return work(writer)
+
+    def _write(self, scope: Scope | None, work: Callable[[Writer, Snapshot], T]) -> T:
+        with self.storage.write() as writer:
+            return work(writer, self._snapshot(self._newest(writer), writer, scope))
+
+    def _newest(self, writer: Writer) -> State:
+        state = self._advance(writer)
+        if state is None:
+            raise StoreError(
+                "Memory is ahead of the store under the writer's lock, which only another writer "
+                "without the lock explains. Open the store again."
+            )
+        return state
 
     def forget(self) -> None:
         """Drop what memory holds; the next read loads it from the store."""
@@ -218,12 +233,16 @@ class Core:
 
     def checkpoint(self, writer: Writer) -> None:
         """Fold the log into derived files."""
-        state = self._advance(writer)
-        if state is not None and writer.head.checkpoint_lsn < state.lsn:
+        state = self._newest(writer)
+        if writer.head.checkpoint_lsn < state.lsn:
             writer.save_checkpoint(state.to_arrays(), state.lsn)
 
     def _checkpoint_if_due(self, writer: Writer) -> None:
-        """Do so once replaying the log would cost a reader that opens the store too much."""
+        """Do so once replaying the log would cost a reader that opens the store too much.
+
+        The change itself is committed by now, so a failure here is no failure of the call:
+        it is logged, and the next write says that the store must be opened again.
+        """
         head = writer.head
         if self.storage.in_memory:
             return
@@ -232,57 +251,10 @@ class Core:
         if behind >= defaults.CHECKPOINT_MAX_DELTAS or rows >= max(
             defaults.CHECKPOINT_MIN_ROWS, head.n // 8
         ):
-            self.checkpoint(writer)
-
-    # The embedder
-
-    def fingerprint(self) -> Fingerprint | None:
-        """The stored probe vectors, decoded."""
-        stored = self._config.fingerprint
-        return None if stored is None else Fingerprint.from_json(stored)
-
-    def set_embedder(self, spec: str | None, fingerprint: Fingerprint | None) -> None:
-        """Remember the embedder, refusing another one than the stored vectors were made with."""
-
-        def work(writer: Writer, snapshot: Snapshot) -> None:
-            config = snapshot.config
-            held = snapshot.has_vector & snapshot.alive
-            if fingerprint is not None and config.fingerprint is not None and held.any():
-                require_same(Fingerprint.from_json(config.fingerprint), fingerprint)
-            changed = replace(
-                config,
-                embedder=spec,
-                fingerprint=config.fingerprint if fingerprint is None else fingerprint.to_json(),
-            )
-            if changed != config:
-                self.commit(writer, None, terms=[], dead=np.empty(0, np.int64), config=changed)
-
-        self._write(work, Scope())
-
-    def set_dim(self, dim: int) -> None:
-        """Fix the dimension of a store that has no vectors yet."""
-
-        def work(writer: Writer, snapshot: Snapshot) -> None:
-            config = self.with_dim(snapshot.config, dim)
-            if config is not None:
-                self.commit(writer, None, terms=[], dead=np.empty(0, np.int64), config=config)
-
-        self._write(work, Scope())
-
-    @staticmethod
-    def with_dim(config: StoreConfig, dim: int) -> StoreConfig | None:
-        """The settings with the dimension filled in; None if they had it already.
-
-        Raises:
-            DimensionError: If the store has another dimension.
-        """
-        if config.dim is None:
-            return replace(config, dim=dim)
-        if config.dim != dim:
-            raise DimensionError(
-                f"The vectors have {dim} numbers; this store holds vectors of {config.dim}."
-            )
-        return None
+            try:
+                self.checkpoint(writer)
+            except StoreError as error:
+                logger.error("Committed, but folding the log failed: %s", error)  # noqa: TRY400
 
     # Guards
 
@@ -290,22 +262,18 @@ class Core:
         """Refuse early, before any work is done for a write; None: maintenance, not scoped."""
         self._check_open()
         if scope is not None:
-            self._check_scope(scope)
+            scope.require(self._config.require_scope)
         if self.storage.read_only:
             raise StoreError("The store was opened read-only; open it without read_only to write.")
 
     def check_readable(self, scope: Scope) -> None:
         """Refuse at the call what an iterator would refuse only at its first step."""
         self._check_open()
-        self._check_scope(scope)
+        scope.require(self._config.require_scope)
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("The store is closed. Open it again with cormorant.open(…).")
-
-    def _check_scope(self, scope: Scope) -> None:
-        if self.require_scope:
-            scope.require(self.require_scope)
 
     def refuse_foreign(self, scope: Scope, snapshot: Snapshot, rows: NDArray[np.int64]) -> None:
         """Refuse to replace records outside the scope.

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant import search as searching
-from cormorant.errors import NotFound, RecordError
+from cormorant.errors import ConfigError, NotFound, RecordError
 from cormorant.model import AddResult, Explanation, FilterLike, Metric, Query, Record, Result
+from cormorant.store import settings
 from cormorant.store.intake import check_ids, take_in
 from cormorant.store.scope import Scope
 
@@ -68,15 +69,15 @@ class Door:
     @property
     def fingerprint(self) -> Fingerprint | None:
         """The embedder's probe vectors the store remembers."""
-        return self._core.fingerprint()
+        return settings.fingerprint(self._core.config)
 
-    def set_embedder(self, spec: str | None, fingerprint: Fingerprint | None = None) -> None:
-        """Remember which embedder the vectors are made with.
+    def remember_fingerprint(self, fresh: Fingerprint) -> None:
+        """Remember the probe vectors of the embedder that made, or will make, the vectors.
 
         Raises:
             EmbeddingMismatch: If the store has vectors of another one.
         """
-        self._core.set_embedder(spec, fingerprint)
+        settings.remember_embedder(self._core, None, fresh, respecify=False)
 
     def scope(self, **predicates: Any) -> ScopedStore:
         """A view that reads and writes only records satisfying ``predicates``.
@@ -136,7 +137,7 @@ class Door:
         def commit(writer: Writer, snapshot: Snapshot) -> AddResult:
             config = None
             if batch.vectors is not None:
-                config = core.with_dim(snapshot.config, batch.vectors.shape[1])
+                config = settings.with_dim(snapshot.config, batch.vectors.shape[1])
             known = writer.rows_of(ids)
             dead = _sorted_rows(known.values())
             core.refuse_foreign(self._scope, snapshot, dead)
@@ -218,6 +219,8 @@ class Door:
         The snapshot is held while the iterator is alive: writes go on, but the space of
         what they replace is not given back until it is closed or exhausted.
         """
+        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+            raise ConfigError(f"batch must be a whole number of at least 1; got {batch!r}.")
         self._core.check_readable(self._scope)
         return self._iterate(filter, with_vectors=with_vectors, batch=batch)
 

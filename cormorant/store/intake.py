@@ -109,10 +109,12 @@ def check_ids(ids: Iterable[str]) -> list[str]:
     """
     if isinstance(ids, (str, bytes)):
         raise RecordError(f"ids takes a list of ids; got the string {ids!r}. Put it in a list.")
-    wanted = list(dict.fromkeys(ids))
+    if not isinstance(ids, Iterable):
+        raise RecordError(f"ids takes a list of ids; got {type(ids).__name__}.")
+    wanted = list(ids)
     for position, id in enumerate(wanted):
         _check_string(id, "id", position, limit=defaults.MAX_ID_BYTES)
-    return wanted
+    return list(dict.fromkeys(wanted))
 
 
 def _as_record(item: Record | Mapping[str, Any], position: int) -> Record:

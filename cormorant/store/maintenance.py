@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cormorant.errors import CorruptionError
+from cormorant.errors import CorruptionError, StoreError
 from cormorant.storage import Problem, StaleGeneration
-from cormorant.store.scope import Scope
 from cormorant.store.state import State
 
 if TYPE_CHECKING:
@@ -123,10 +122,10 @@ def stats(core: Core) -> Stats:
             lsn=head.lsn,
             unfolded=head.lsn - head.checkpoint_lsn,
             size_bytes=core.storage.size_bytes(),
-            fields=state.columns.fields(),
+            fields=state.columns.fields(state.alive.view),
         )
 
-    return core.read_all(work)
+    return core.read_unscoped(work)
 
 
 def check(core: Core, *, repair: bool) -> CheckReport:
@@ -136,7 +135,7 @@ def check(core: Core, *, repair: bool) -> CheckReport:
     found = [*problems, *(p for p in derived if p.what not in {q.what for q in problems})]
     mended: list[Problem] = []
     if repair and any(p.repairable for p in found):
-        core.write_all(lambda writer: _rebuild(core, writer))
+        core.maintain(lambda writer: _rebuild(core, writer))
         left = [*core.storage.verify(), *_derived_problems(core)]
         mended = [p for p in found if p not in left]
         found = left
@@ -153,18 +152,13 @@ def _derived_problems(core: Core) -> list[Problem]:
         state = snapshot.state
         indexed = state.rows.view[state.alive.view]
         truth = snapshot.reader.live_rows()
-        if np.array_equal(indexed, truth):
-            return []
-        return [
-            Problem(
-                what=f"The indexes hold {len(indexed)} records, the store {len(truth)}.",
-                path=where,
-                repairable=True,
-            )
-        ]
+        found = state.text.problems()
+        if not np.array_equal(indexed, truth):
+            found.append(f"The indexes hold {len(indexed)} records, the store {len(truth)}.")
+        return [Problem(what=what, path=where, repairable=True) for what in found]
 
     try:
-        return core.read_all(work)
+        return core.read_unscoped(work)
     except CorruptionError as error:
         return [Problem(what=str(error), path=error.path or where, repairable=True)]
 
@@ -199,14 +193,14 @@ def rebuilt(core: Core, reader: Reader) -> State:
 def compact(core: Core) -> CompactReport:
     """Copy what is alive into a new generation, switch to it, and let the old bytes go."""
     while True:
-        with core.pinned(Scope()) as snapshot:
+        with core.pinned(None) as snapshot:
             state = snapshot.state
             keep = np.flatnonzero(state.alive.view)
             new = core.storage.new_generation(snapshot.reader, keep)
         with new:
             new.seal(state.take(keep, new.generation).to_arrays())
             try:
-                reclaimed = core.write_all(partial(_switch, core, new))
+                reclaimed = core.maintain(partial(_switch, core, new))
             except StaleGeneration:
                 continue
         return CompactReport(
@@ -221,12 +215,18 @@ def compact(core: Core) -> CompactReport:
 def _switch(core: Core, new: NewGeneration, writer: Writer) -> Reclaimed:
     writer.switch_generation(new)
     core.forget()
-    return writer.reclaim()
+    try:
+        return writer.reclaim()
+    except StoreError as error:
+        raise StoreError(
+            f"The store was compacted, but not all old bytes are gone: {error}. Open it and "
+            "compact again."
+        ) from error
 
 
 def optimize(core: Core) -> None:
     """Fold the log into derived files."""
-    core.write_all(core.checkpoint)
+    core.maintain(core.checkpoint)
 
 
 def backup(core: Core, path: Path) -> None:

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from cormorant.errors import FilterError, ScopeError
-from cormorant.filters import Filter, conjoin, parse
+from cormorant.filters import Filter, conjoin, parse, reach
 
 __all__ = ["Scope"]
 
 _BINDING = ("$eq", "$in")
+_ABOUT_ARRAYS = ("$contains", "$any", "$all", "$exists")
 
 
 class Scope:
@@ -114,10 +115,14 @@ class Scope:
             return metadata
         for field, value in self._stamps.items():
             _set(metadata, field, value, id=id)
-        if not self.filter.matches(metadata):
-            raise ScopeError(
-                f"Record {id!r} is outside the scope {self}: its metadata does not satisfy it."
-            )
+        for field, predicate in self._predicates:
+            values = [value.raw for value in reach(metadata, field).values]
+            operators = predicate if isinstance(predicate, Mapping) else {"$eq": predicate}
+            if not self.filter.matches(metadata) or not _all_inside(field, operators, values):
+                raise ScopeError(
+                    f"Record {id!r} is outside the scope {self}: its {field} holds {values!r}, "
+                    "and every value must satisfy the scope."
+                )
         return metadata
 
     def admits(self, metadata: Mapping[str, Any]) -> bool:
@@ -129,6 +134,20 @@ def _binds(predicate: Any) -> bool:
     if isinstance(predicate, Mapping):
         return any(operator in predicate for operator in _BINDING)
     return True
+
+
+def _all_inside(field: str, operators: Mapping[str, Any], values: list[Any]) -> bool:
+    """Does every value satisfy the predicate, not merely one of them?
+
+    A filter matches an array by any element, and a name by a nested or a dotted key: a
+    record with ``["acme", "rival"]``, or with both keys, would be seen from another scope.
+    Operators that speak of an array as a whole are left to the filter itself.
+    """
+    about_one = {op: operand for op, operand in operators.items() if op not in _ABOUT_ARRAYS}
+    if not about_one:
+        return True
+    predicate = parse({field: about_one})
+    return all(predicate.matches({field: value}) for value in values)
 
 
 def _set(metadata: dict[str, Any], field: str, value: Any, *, id: str) -> None:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.errors import CorruptionError
+from cormorant.index.growing import Growing
 from cormorant.index.metadata import Columns
 from cormorant.index.text import TextIndex
-from cormorant.store.growing import Growing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,7 +140,7 @@ class State:
     @property
     def n(self) -> int:
         """Slots, dead ones included."""
-        return self.rows.n
+        return len(self.rows)
 
     @property
     def live(self) -> int:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Self
 
 from cormorant import defaults
 from cormorant.analysis import analyzer_for
 from cormorant.errors import ConfigError
-from cormorant.storage import Storage
-from cormorant.store import maintenance
+from cormorant.storage import MEMORY, Storage
+from cormorant.store import maintenance, settings
 from cormorant.store.config import StoreConfig
 from cormorant.store.core import Core
 from cormorant.store.door import Door
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cormorant.model import Metric
+    from cormorant.store.fingerprint import Fingerprint
     from cormorant.store.maintenance import CheckReport, CompactReport, Stats
 
 __all__ = ["Store", "open"]
@@ -80,10 +83,14 @@ class Store(Door):
             ...     [hit.id for hit in store.search(cormorant.Query(text="fish"))]
             ['a']
         """
-        if isinstance(require_scope, str):
+        if isinstance(require_scope, str) or not isinstance(require_scope, (Iterable, NoneType)):
+            raise ConfigError(f"require_scope takes a list of field names; got {require_scope!r}.")
+        if not isinstance(embedder, (str, NoneType)):
             raise ConfigError(
-                f"require_scope takes a list of field names; got the string {require_scope!r}."
+                f"embedder takes a specification such as 'local'; got {type(embedder).__name__}. "
+                "An Embeddings object goes to cormorant.langchain.Cormorant."
             )
+        _check_path(path)
         if isinstance(pool_size, bool) or not isinstance(pool_size, int) or pool_size < 1:
             raise ConfigError(f"pool_size must be a whole number of at least 1; got {pool_size!r}.")
         asked: dict[str, Any] = {
@@ -97,7 +104,7 @@ class Store(Door):
         given = {name: value for name, value in asked.items() if value is not None}
         fresh = StoreConfig(**{"analyzer": dict(analyzer_for("english").spec), **given})
         storage = Storage.open(
-            path if str(path) == ":memory:" else Path(path),
+            path if str(path) == MEMORY else Path(path),
             config=fresh.to_json(),
             create=create,
             read_only=read_only,
@@ -105,12 +112,16 @@ class Store(Door):
         )
         try:
             with storage.read() as reader:
-                config = StoreConfig.from_json(reader.config).reconcile(asked)
-            store = cls(Core(storage, config, pool_size=pool_size), Scope())
+                config = StoreConfig.from_json(reader.config)
+            config.reconcile(asked)
+            core = Core(storage, config, pool_size=pool_size)
             if dim is not None and config.dim is None:
-                store._core.set_dim(dim)
+                settings.set_dim(core, dim)
+            if require_scope is not None and set(require_scope) - set(config.require_scope):
+                settings.add_requirement(core, require_scope)
+            store = cls(core, Scope())
             if embedder is not None and embedder != config.embedder:
-                store.set_embedder(embedder, store.fingerprint)
+                store.set_embedder(embedder)
         except BaseException:
             storage.close()
             raise
@@ -125,6 +136,20 @@ class Store(Door):
     def read_only(self) -> bool:
         """Whether writes are refused."""
         return self._core.storage.read_only
+
+    def set_embedder(self, spec: str | None, fingerprint: Fingerprint | None = None) -> None:
+        """Remember which embedder the vectors are made with.
+
+        Args:
+            spec: Its specification, as the command line takes it; None forgets it.
+            fingerprint: Its probe vectors.
+
+        Raises:
+            EmbeddingMismatch: If the store has vectors of another one.
+            ConfigError: If the store has vectors and another specification comes without a
+                fingerprint that shows it means the same embedder.
+        """
+        settings.remember_embedder(self._core, spec, fingerprint, respecify=True)
 
     def stats(self) -> Stats:
         """How much is in the store, and where its bytes are."""
@@ -177,6 +202,22 @@ class Store(Door):
 
     def __repr__(self) -> str:
         return f"<cormorant.Store {self.path or ':memory:'}>"
+
+
+def _check_path(path: object) -> None:
+    if not isinstance(path, (str, os.PathLike)):
+        raise ConfigError(f"path takes a folder or {MEMORY!r}; got {type(path).__name__}.")
+    text = os.fsdecode(path)
+    if not text.strip():
+        raise ConfigError(
+            f"The path is empty; give a folder, {MEMORY!r}, or '.' for the current one."
+        )
+    scheme, separator, _ = text.partition("://")
+    if separator and scheme.isalnum():
+        raise ConfigError(
+            f"No backend is known for {scheme}://. Give a folder, or {MEMORY!r} for a store that "
+            "touches no file."
+        )
 
 
 open = Store.open

@@ -90,7 +90,7 @@ def test_dates_and_datetimes_are_taken_and_come_back() -> None:
     kept = {
         "day": dt.date(2026, 1, 2),
         "at": dt.datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=dt.UTC),
-        "naive": dt.datetime(2026, 1, 2, 3, 4),  # noqa: DTZ001 - a naive one must come back naive
+        "naive": dt.datetime(2026, 1, 2, 3, 4),
     }
     with cormorant.open(":memory:") as store:
         store.add([{"id": "a", "text": "t", "metadata": kept}])

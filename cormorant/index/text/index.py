@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from cormorant.defaults import BM25_B, BM25_K1
 from cormorant.errors import UsageError
 from cormorant.index.contract import Arrays, LegResult, Mask
+from cormorant.index.growing import Growing
 from cormorant.index.text import layout
 from cormorant.index.text.batch import decode, encode
 from cormorant.index.text.bm25 import Formula
-from cormorant.index.text.growing import Growing
 from cormorant.index.text.lookup import find, locate
 from cormorant.index.text.merge import merge, renumber, settle
 from cormorant.index.text.rank import Tally

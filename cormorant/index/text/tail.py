@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from cormorant.index.growing import Growing
 from cormorant.index.text.batch import Batch
-from cormorant.index.text.growing import Growing
 from cormorant.index.text.segment import Postings, Segment, build
 
 __all__ = ["TAIL_POSTINGS", "Tail"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,3 +55,9 @@ class Growing(Generic[T]):
             buffer.array[n:total] = values
             buffer.used = total
         return Growing(buffer.array[:total], buffer)
+
+    def with_values(self, at: NDArray[np.int64], value: Any) -> Growing[T]:
+        """A copy with ``value`` at the given positions."""
+        array = self.view.copy()
+        array[at] = value
+        return Growing(array)

@@ -1,0 +1,109 @@
+"""How are a store's remembered settings changed?
+
+Each change starts from the settings as they stand in the store under the lock, never
+from what this process read when it opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cormorant.errors import ConfigError, DimensionError
+from cormorant.store.config import StoreConfig
+from cormorant.store.fingerprint import Fingerprint, require_same
+
+if TYPE_CHECKING:
+    from cormorant.storage import Writer
+    from cormorant.store.core import Core
+    from cormorant.store.snapshot import Snapshot
+
+__all__ = ["add_requirement", "fingerprint", "remember_embedder", "set_dim", "with_dim"]
+
+
+def fingerprint(config: StoreConfig) -> Fingerprint | None:
+    """The stored probe vectors, decoded."""
+    return None if config.fingerprint is None else Fingerprint.from_json(config.fingerprint)
+
+
+def with_dim(config: StoreConfig, dim: int) -> StoreConfig | None:
+    """The settings with the dimension filled in; None if they had it already.
+
+    Raises:
+        DimensionError: If the store has another dimension.
+    """
+    if config.dim is None:
+        return replace(config, dim=dim)
+    if config.dim != dim:
+        raise DimensionError(
+            f"The vectors have {dim} numbers; this store holds vectors of {config.dim}."
+        )
+    return None
+
+
+def set_dim(core: Core, dim: int) -> None:
+    """Fix the dimension of a store that has no vectors yet."""
+    _change(core, lambda snapshot: with_dim(snapshot.config, dim))
+
+
+def add_requirement(core: Core, fields: Iterable[str]) -> None:
+    """Require a scope on further fields, from now on and in every process."""
+
+    def wider(snapshot: Snapshot) -> StoreConfig:
+        stored = snapshot.config.require_scope
+        return replace(
+            snapshot.config, require_scope=(*stored, *(f for f in fields if f not in stored))
+        )
+
+    _change(core, wider)
+
+
+def remember_embedder(
+    core: Core, spec: str | None, fresh: Fingerprint | None, *, respecify: bool
+) -> None:
+    """Remember the embedder, refusing another one than the stored vectors were made with.
+
+    Args:
+        core: Of the store.
+        spec: Its specification; looked at if ``respecify``.
+        fresh: Its probe vectors, if they were taken.
+        respecify: Whether the specification may change.
+
+    Raises:
+        EmbeddingMismatch: If the store has vectors of another embedder.
+        ConfigError: If the store has vectors, and nothing shows that another specification
+            means the same embedder.
+    """
+
+    def change(snapshot: Snapshot) -> StoreConfig:
+        config = snapshot.config
+        stored = fingerprint(config)
+        if (snapshot.has_vector & snapshot.alive).any():
+            if fresh is not None and stored is not None:
+                require_same(stored, fresh)
+            renamed = respecify and config.embedder is not None and spec != config.embedder
+            if renamed and (fresh is None or stored is None):
+                raise ConfigError(
+                    f"The store's vectors were made by {config.embedder!r}; it cannot take "
+                    f"{spec!r} instead on its word. Build a new store with that embedder, or give "
+                    "its fingerprint to set_embedder if both names mean the same model."
+                )
+        return replace(
+            config,
+            embedder=spec if respecify else config.embedder,
+            fingerprint=config.fingerprint if fresh is None else fresh.to_json(),
+        )
+
+    _change(core, change)
+
+
+def _change(core: Core, make: Callable[[Snapshot], StoreConfig | None]) -> None:
+    def work(writer: Writer, snapshot: Snapshot) -> None:
+        changed = make(snapshot)
+        if changed is not None and changed != snapshot.config:
+            core.commit(writer, None, terms=[], dead=np.empty(0, np.int64), config=changed)
+
+    core.write_unscoped(work)

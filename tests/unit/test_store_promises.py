@@ -1,0 +1,153 @@
+"""What a store promises about scopes, settings and failures after the fact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cormorant
+from cormorant import Query, Record, defaults
+from cormorant.errors import ConfigError, FilterError, RecordError, ScopeError, StoreError
+from cormorant.storage import Writer
+
+
+@pytest.mark.parametrize(
+    ("predicates", "metadata"),
+    [
+        ({"tenant": {"$in": ["a"]}}, {"tenant": ["a", "victim"]}),
+        ({"tenant": "a"}, {"tenant": ["a", "victim"]}),
+        ({"tenant": "a"}, {"tenant": ["a"]}),
+        ({"acl.team": "blue"}, {"acl.team": "red"}),
+        ({"acl.team": "blue"}, {"acl": [{"team": "blue"}, {"team": "red"}]}),
+        ({"tenant": {"$gte": "a", "$lt": "b"}}, {"tenant": ["a", "victim"]}),
+        ({"tenant": {"$ne": "victim"}}, {"tenant": ["a", "victim"]}),
+    ],
+)
+def test_a_scope_writes_nothing_that_another_scope_would_see(
+    predicates: dict[str, Any], metadata: dict[str, Any]
+) -> None:
+    with cormorant.open(":memory:") as store:
+        with pytest.raises(ScopeError):
+            store.scope(**predicates).add([{"id": "x", "text": "t", "metadata": metadata}])
+        assert store.count() == 0
+
+
+def test_a_scope_on_an_array_as_a_whole_takes_arrays() -> None:
+    with cormorant.open(":memory:") as store:
+        view = store.scope(readers={"$contains": "staff"})
+        view.add([{"id": "x", "text": "t", "metadata": {"readers": ["staff", "board"]}}])
+        assert view.count() == 1
+
+
+def test_a_required_scope_is_kept_in_the_store(tmp_path: Path) -> None:
+    early = cormorant.open(tmp_path / "kb")
+    early.add([{"id": "a", "text": "t", "metadata": {"tenant": "acme"}}])
+    with cormorant.open(tmp_path / "kb", require_scope=("tenant",)) as store:
+        store.scope(tenant="acme").add([{"id": "b", "text": "t", "vector": [1.0, 0.0]}])
+    for call in (
+        early.count,
+        lambda: early.add([{"id": "c", "text": "t", "vector": [1.0, 1.0]}]),
+        lambda: early.search(Query(text="t")),
+    ):
+        with pytest.raises(ScopeError):
+            call()
+    early.close()
+    with cormorant.open(tmp_path / "kb") as again:
+        with pytest.raises(ScopeError):
+            again.count()
+        assert again.scope(tenant="acme").count() == 2
+    with cormorant.open(tmp_path / "kb", require_scope=("tenant", "team")) as more:
+        assert more.stats().require_scope == ("tenant", "team")
+    with pytest.raises(ConfigError, match="require"):
+        cormorant.open(tmp_path / "kb", require_scope=("team",))
+
+
+def test_a_scoped_view_cannot_change_the_store() -> None:
+    with cormorant.open(":memory:") as store:
+        view = store.scope(tenant="acme")
+        for name in ("set_embedder", "compact", "check", "backup", "stats", "optimize"):
+            assert not hasattr(view, name)
+
+
+def test_an_async_predicate_is_refused_and_deletes_nothing() -> None:
+    async def always(record: Record) -> bool:
+        return False
+
+    class Asks:
+        async def __call__(self, record: Record) -> bool:
+            return False
+
+    with cormorant.open(":memory:") as store:
+        store.add([{"id": "a", "text": "t"}])
+        for predicate in (always, Asks()):
+            with pytest.raises(FilterError, match="async"):
+                store.delete(filter=predicate)  # type: ignore[arg-type]
+        assert store.count() == 1
+
+
+def test_what_was_committed_is_acknowledged_though_folding_the_log_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(defaults, "CHECKPOINT_MAX_DELTAS", 1)
+    store = cormorant.open(tmp_path / "kb")
+
+    def full(*_: object) -> bool:
+        raise StoreError("disk full")
+
+    monkeypatch.setattr(Writer, "save_checkpoint", full)
+    assert store.add([{"id": "a", "text": "t"}]).added == 1
+    assert "folding the log failed" in caplog.text
+    assert store.count() == 1
+    store.close()
+    with cormorant.open(tmp_path / "kb") as again:
+        assert again.count() == 1
+
+
+def test_another_embedder_is_not_taken_on_its_word(tmp_path: Path) -> None:
+    with cormorant.open(tmp_path / "kb", embedder="local") as store:
+        store.set_embedder("other")  # no vectors yet
+        store.set_embedder("local")
+        store.add([{"id": "a", "text": "t", "vector": [1.0, 0.0]}])
+        with pytest.raises(ConfigError, match="local"):
+            store.set_embedder("other")
+        assert store.embedder == "local"
+    with pytest.raises(ConfigError, match="local"):
+        cormorant.open(tmp_path / "kb", embedder="other")
+
+
+@pytest.mark.parametrize("path", ["", " ", 5, None, "postgresql://localhost/db", "qdrant://x"])
+def test_a_path_that_is_no_folder_is_refused(path: Any) -> None:
+    with pytest.raises(ConfigError):
+        cormorant.open(path)
+
+
+def test_deleted_values_are_not_shown() -> None:
+    with cormorant.open(":memory:") as store:
+        store.add([{"id": "a", "text": "t", "metadata": {"colour": "gone"}}])
+        store.delete(["a"])
+        assert "colour" not in store.stats().fields
+
+
+def test_arguments_of_the_wrong_kind_are_refused() -> None:
+    with cormorant.open(":memory:") as store:
+        for batch in (0, -1, True, 2.5):
+            with pytest.raises(ConfigError, match="batch"):
+                store.records(batch=batch)  # type: ignore[arg-type]
+        for ids in (None, [["a"]], 5):
+            with pytest.raises(RecordError):
+                store.get(ids)  # type: ignore[arg-type]
+
+
+def test_records_and_queries_can_be_compared() -> None:
+    record = Record("a", "t", np.array([1.0, 0.0]))
+    assert record == Record("a", "t", [1.0, 0.0])
+    assert record != Record("a", "t", [1.0, 1.0])
+    assert record != Record("a", "t")
+    assert len({record, Record("a", "t", [1.0, 0.0])}) == 1
+    query = Query(text="t", vector=np.array([1.0, 0.0]))
+    assert query == query  # noqa: PLR0124 - this once raised
+    with pytest.raises(TypeError):
+        query.weights["text"] = -5  # type: ignore[index]
