@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crashlab.judge import judge
 from crashlab.plan import make_plan, open_store, states
-from crashlab.runs import READER, numbered, worker
+from crashlab.runs import COMPACTOR, READER, numbered, worker
 
 LENGTH = 60
 
@@ -64,6 +65,39 @@ def test_two_readers_and_a_writer(run: int, tmp_path: Path, tally: Counter[str])
         assert figures["last"] == {k: r.metadata["version"] for k, r in expected[-1].items()}
     # Readers that only ever saw one state would have proved nothing.
     assert max(s["different"] for s in seen) > 3
+
+
+@pytest.mark.parametrize("run", numbered(12, fast=1))
+def test_a_writer_a_compactor_and_a_reader(run: int, tmp_path: Path, tally: Counter[str]) -> None:
+    """Generations change under the writer; odd runs kill both somewhere."""
+    folder = tmp_path / "store"
+    open_store(folder).close()
+    seed, rng = 950 + run, random.Random(run)
+    with (
+        process([*READER, str(folder)]) as reader,
+        process([*COMPACTOR, str(folder)]) as compactor,
+        process(worker(folder, seed, LENGTH, "--whole")) as writer,
+    ):
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        assert compactor.stdout is not None
+        writer.stdin.write(b"go\n")
+        writer.stdin.flush()
+        lines = [writer.stdout.readline() for _ in range(rng.randint(5, LENGTH))]
+        if run % 2:
+            time.sleep(rng.uniform(0, 0.01))
+            for victim in rng.sample([writer, compactor], k=2):
+                victim.kill()
+        lines += writer.stdout.readlines()
+        compacted, _ = compactor.communicate()
+        seen = finish(reader)
+    said = [line.decode().strip() for line in lines]
+    tally.update({"runs": 1, "snapshots": seen["snapshots"], "kills": 2 * (run % 2)})
+    assert seen["problems"] == []
+    assert judge(folder, make_plan(seed, LENGTH, whole=True), said) == []
+    if not run % 2:
+        assert compacted.count(b"compacted") > 1
+        assert said[-1] == "ack close"
 
 
 def interrupted(folder: Path, seed: int, rng: random.Random) -> int:

@@ -19,9 +19,19 @@ from crashlab.judge import judge
 from crashlab.plan import Model, Op, make_plan
 from crashlab.tracer import Fault, record
 
-__all__ = ["READER", "Bad", "Trial", "numbered", "power_losses", "traced_trial", "worker"]
+__all__ = [
+    "COMPACTOR",
+    "READER",
+    "Bad",
+    "Trial",
+    "numbered",
+    "power_losses",
+    "traced_trial",
+    "worker",
+]
 
 WRITER: Final = (sys.executable, "-m", "crashlab.worker")
+COMPACTOR: Final = (sys.executable, "-m", "crashlab.compactor")
 READER: Final = (sys.executable, "-m", "crashlab.reader")
 
 
