@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cormorant.cli.reading import SUFFIXES, Failure, Item, Source, expand
-from cormorant.cli.verb import DEGRADED_EXIT, Verb, add_json, add_settings, add_store
+from cormorant.cli.verb import (
+    DEGRADED_EXIT,
+    Verb,
+    add_json,
+    add_scope,
+    add_settings,
+    add_store,
+    scoped,
+)
 from cormorant.errors import UsageError
 from cormorant.model import Record
 
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
     from cormorant.cli.console import Console, Progress
     from cormorant.cli.embedding import Choice
     from cormorant.cli.settings import Settings
-    from cormorant.store import Store
+    from cormorant.store.door import Door
 
 __all__ = ["VERB"]
 
@@ -51,6 +59,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="of the text files (default: utf-8; a byte order mark wins)",
     )
+    add_scope(parser)
     add_settings(parser, "embedder", "language", "lock_timeout")
     add_json(parser)
 
@@ -81,9 +90,10 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
         for sentence in choice.degraded:
             console.warn(sentence)
         with console.progress("records stored:") as progress:
-            _store_source(store, choice, source, items, tally, progress)
+            view = scoped(store, args)
+            _store_source(view, choice, source, items, tally, progress)
             for source, items, _ in sources:
-                _store_source(store, choice, source, items, tally, progress)
+                _store_source(view, choice, source, items, tally, progress)
         return _report(args, console, tally, choice, started)
 
 
@@ -110,7 +120,7 @@ def _again(first: Item, rest: Iterator[Item]) -> Iterator[Item]:
 
 
 def _store_source(
-    store: Store,
+    store: Door,
     choice: Choice,
     source: Source,
     items: Iterator[Item],
@@ -137,7 +147,7 @@ def _store_source(
 
 
 def _store_batch(
-    store: Store, choice: Choice, source: Source, batch: list[tuple[int, Record]], tally: _Tally
+    store: Door, choice: Choice, source: Source, batch: list[tuple[int, Record]], tally: _Tally
 ) -> None:
     records = choice.embedded([record for _, record in batch])
     tally.embedded += sum(new is not old for new, (_, old) in zip(records, batch, strict=True))

@@ -24,7 +24,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _run(args: Namespace, settings: Settings, console: Console) -> int:  # noqa: ARG001
     with open_existing(args.store) as store:
         store.backup(args.dest)
-        records = store.count()
+        records = store.stats().records
     if args.json:
         console.json({"store": args.store, "backup": args.dest, "records": records})
     else:

@@ -6,7 +6,16 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from cormorant.cli.asking import open_existing
-from cormorant.cli.verb import Verb, add_filter, add_json, add_settings, add_store, parsed_filter
+from cormorant.cli.verb import (
+    Verb,
+    add_filter,
+    add_json,
+    add_scope,
+    add_settings,
+    add_store,
+    parsed_filter,
+    scoped,
+)
 from cormorant.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +29,7 @@ def _arguments(parser: ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument("ids", nargs="*", metavar="IDS", help="ids of the records")
     add_filter(parser)
+    add_scope(parser)
     add_settings(parser, "lock_timeout")
     add_json(parser)
 
@@ -33,8 +43,9 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
     with open_existing(
         args.store, read_only=False, lock_timeout_s=settings.get("lock_timeout")
     ) as store:
-        known = {record.id for record in store.get(args.ids)}
-        deleted = store.delete(args.ids or None, filter=filter)
+        view = scoped(store, args)
+        known = {record.id for record in view.get(args.ids)}
+        deleted = view.delete(args.ids or None, filter=filter)
     unknown = [identity for identity in args.ids if identity not in known]
     for identity in unknown:
         console.warn(f"no record has the id {identity!r}.")

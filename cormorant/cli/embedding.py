@@ -78,7 +78,7 @@ def for_adding(
     if spec is None:
         if brings_vectors or store.dim is not None:
             return Choice()
-        if store.count():
+        if store.stats().records:
             return Choice(
                 degraded=("the store is text only; to embed what is added: --embedder local",)
             )

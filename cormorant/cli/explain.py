@@ -13,8 +13,10 @@ from cormorant.cli.verb import (
     Verb,
     add_filter,
     add_json,
+    add_scope,
     add_settings,
     add_store,
+    scoped,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--id", required=True, metavar="ID", help="the record asked about")
     add_settings(parser, "top_k", "mode")
     add_filter(parser)
+    add_scope(parser)
     add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
     add_json(parser)
 
@@ -39,7 +42,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
         asked = ask(store, args, settings, explain=True)
         for sentence in asked.degraded:
             console.warn(sentence)
-        explanation = store.explain(asked.query, args.id)
+        explanation = scoped(store, args).explain(asked.query, args.id)
     if args.json:
         console.json(explanation_fields(explanation, asked.degraded))
     else:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from cormorant.cli.asking import ask, open_existing
 from cormorant.cli.shape import RESULT_FIELDS, hit_fields, result_fields
 from cormorant.cli.show import hit_lines
-from cormorant.cli.verb import Verb, add_filter, add_json, add_settings, add_store
+from cormorant.cli.verb import (
+    Verb,
+    add_filter,
+    add_json,
+    add_scope,
+    add_settings,
+    add_store,
+    scoped,
+)
 
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
@@ -22,6 +30,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("question", metavar="QUESTION", help="what to look for, in any language")
     add_settings(parser, "top_k", "mode")
     add_filter(parser)
+    add_scope(parser)
     add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
     add_json(parser)
     parser.add_argument("--jsonl", action="store_true", help="print one JSON object a hit")
@@ -32,7 +41,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
         asked = ask(store, args, settings, explain=True)
         for sentence in asked.degraded:
             console.warn(sentence)
-        result = store.search(asked.query)
+        result = scoped(store, args).search(asked.query)
     if args.json:
         console.json(result_fields(result, args.question, asked.degraded))
     elif args.jsonl:

@@ -14,16 +14,20 @@ from cormorant.errors import FilterError
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
     from cormorant.cli.settings import Settings
+    from cormorant.store import Store
+    from cormorant.store.door import Door
 
 __all__ = [
     "DEGRADED_EXIT",
     "Verb",
     "add_filter",
     "add_json",
+    "add_scope",
     "add_settings",
     "add_store",
     "folder",
     "parsed_filter",
+    "scoped",
 ]
 
 DEGRADED_EXIT = 1
@@ -80,6 +84,15 @@ def add_filter(parser: ArgumentParser) -> None:
     )
 
 
+def add_scope(parser: ArgumentParser) -> None:
+    """``--scope``: what the whole call is confined to, as JSON."""
+    parser.add_argument(
+        "--scope",
+        metavar="JSON",
+        help='only records inside it can be seen or written, e.g. \'{"tenant": "acme"}\'',
+    )
+
+
 def add_settings(parser: ArgumentParser, *names: str) -> None:
     """Flags for settings, which can also be given by variable and in cormorant.toml."""
     short = {"top_k": ["-k"]}
@@ -104,17 +117,30 @@ def parsed_filter(args: Namespace) -> dict[str, Any] | None:
     Raises:
         FilterError: If it is not a JSON object.
     """
-    written: str | None = args.filter
+    return _json_object("--filter", args.filter, """{"language": "en"}""")
+
+
+def scoped(store: Store, args: Namespace) -> Door:
+    """The store, confined to ``--scope`` if one was given.
+
+    Raises:
+        FilterError: If it is not a JSON object.
+        ScopeError: If it is no restriction.
+    """
+    predicates = _json_object("--scope", args.scope, """{"tenant": "acme"}""")
+    return store if predicates is None else store.scope(**predicates)
+
+
+def _json_object(flag: str, written: str | None, example: str) -> dict[str, Any] | None:
     if written is None:
         return None
-    example = """--filter '{"language": "en"}'"""
     try:
         value = json.loads(written)
     except ValueError as error:
         raise FilterError(
-            f"--filter takes a JSON object; got {written!r}: {error}. "
-            f"Put single quotes around it, as in {example}."
+            f"{flag} takes a JSON object; got {written!r}: {error}. "
+            f"Put single quotes around it, as in {flag} '{example}'."
         ) from error
     if not isinstance(value, dict):
-        raise FilterError(f"--filter takes a JSON object, as in {example}; got {written!r}.")
+        raise FilterError(f"{flag} takes a JSON object, as in {flag} '{example}'; got {written!r}.")
     return value

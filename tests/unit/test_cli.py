@@ -544,3 +544,18 @@ def test_an_explicit_embedder_that_is_missing_is_an_error(run, run_json, tmp_pat
     code, _, err = run("search", "kb", "fish", "--embedder", "nonsense")
     assert code == 2
     assert "Accepted are" in err
+
+
+def test_a_scope_confines_every_verb_that_touches_records(run, run_json, tmp_path):
+    for tenant in ("acme", "rival"):
+        path = tmp_path / f"{tenant}.jsonl"
+        path.write_text(json.dumps({"id": f"{tenant}:1", "text": "the harbour closes at ten"}))
+        scope = ("--scope", json.dumps({"tenant": tenant}))
+        assert run("add", "scoped", path, *scope, "--embedder", "none")[0] == 0
+    acme = ("--scope", '{"tenant": "acme"}')
+    _, found, _ = run_json("search", "scoped", "harbour", *acme)
+    assert [hit["id"] for hit in found["hits"]] == ["acme:1"]
+    assert run("explain", "scoped", "harbour", "--id", "rival:1", *acme)[0] == 2
+    assert "0 deleted" in run("delete", "scoped", "rival:1", *acme)[1]
+    for wrong in ('{"tenant": null}', "acme", "[]"):
+        assert run("search", "scoped", "harbour", "--scope", wrong)[0] == 2
