@@ -22,6 +22,7 @@ __all__ = [
     "Answer",
     "Provenance",
     "attach",
+    "from_result",
     "hit",
     "journeyed",
     "lifted",
@@ -190,6 +191,34 @@ def hit(document: Document, rank: int) -> Hit:
         legs=dict(known.legs),
         contributions=dict(known.contributions),
         journey=known.journey,
+    )
+
+
+def from_result(found: Result) -> Answer:
+    """The engine's Result as an Answer."""
+    fused = found.mode == "hybrid"
+    documents = []
+    for hit_ in found:
+        says = f"Rank {hit_.rank} in {found.mode}, score {hit_.score:.4f}."
+        known = Provenance(
+            score=hit_.score,
+            relevance=hit_.relevance,
+            method=found.mode,
+            fusion_score=hit_.score if fused else None,
+            legs=dict(hit_.legs),
+            contributions=dict(hit_.contributions),
+            journey=hit_.journey or (Step(found.mode, kept=True, says=says, value=hit_.score),),
+        )
+        bare = Document(id=hit_.id, page_content=hit_.text, metadata=dict(hit_.metadata))
+        documents.append(attach(bare, known))
+    return Answer(
+        documents,
+        mode=found.mode,
+        stages=found.stages,
+        exact=found.exact,
+        complete=found.complete,
+        degraded=found.degraded,
+        plan=found.plan,
     )
 
 

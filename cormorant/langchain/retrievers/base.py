@@ -147,10 +147,7 @@ class Retriever(BaseRetriever):
         given = dict(given)
         run = Run(manager, given.pop(_CONFIG, None) or _complete(None))
         given.pop("verbose", None)  # LangChain reads it, and passes it on
-        for name in given:
-            if not self.accepts(name):
-                accepted = [n for n in self.call_arguments if self.accepts(n)]
-                refuse_unknown([name], [*accepted, "with_scores"], f"{self.get_name()}.invoke")
+        refuse_unknown(given, (*self.call_arguments, "with_scores"), f"{self.get_name()}.invoke")
         shown = given.pop("with_scores", None)
         asked = {name: value for name, value in given.items() if value is not None}
         if "k" in asked:

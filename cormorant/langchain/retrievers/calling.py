@@ -19,13 +19,13 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
 from langchain_core.runnables import (
     Runnable,
-    RunnableBinding,
     RunnableConfig,
     RunnableLambda,
     RunnableSequence,
     RunnableWithFallbacks,
 )
-from langchain_core.runnables.config import patch_config, set_config_context
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import patch_config, run_in_executor, set_config_context
 from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.runnables.utils import coro_with_context
 from langchain_core.vectorstores import VectorStoreRetriever
@@ -36,7 +36,7 @@ from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retriever import CormorantRetriever
 
-__all__ = ["Run", "cut", "scope_of", "takes"]
+__all__ = ["Run", "cut", "refuse_dropped", "scope_of", "takes"]
 
 T = TypeVar("T")
 
@@ -91,18 +91,22 @@ class Run:
         """
         passed = _arguments(child, arguments, self.config)
         found = self.within(lambda config: child.invoke(query, config, **passed), tag)
-        return _checked(found, child, arguments)
+        return _checked(found, child, arguments, scope_of(self.config))
 
     async def acall(
         self, child: RetrieverLike, query: str, *, tag: str | None = None, **arguments: Any
     ) -> Answer:
         """Like :meth:`call`, awaiting the child's own async method."""
+        if _only_sync_takes(child, arguments):
+            return await run_in_executor(
+                None, lambda: self.sync.call(child, query, tag=tag, **arguments)
+            )
         passed = _arguments(child, arguments, self.config)
         config = self.child_config(tag)
         with set_config_context(config) as context:
             coro = context.run(child.ainvoke, query, config, **passed)
             found = await coro_with_context(coro, context, create_task=True)
-        return _checked(found, child, arguments)
+        return _checked(found, child, arguments, scope_of(self.config))
 
 
 def takes(child: Runnable[Any, Any], name: str) -> bool:
@@ -111,6 +115,22 @@ def takes(child: Runnable[Any, Any], name: str) -> bool:
     LangChain's own retrievers drop what they do not take without a word.
     """
     return _refusal(child, name) is None
+
+
+def refuse_dropped(child: Runnable[Any, Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse an argument that would not reach a search.
+
+    Raises:
+        UsageError: Naming who would drop it.
+    """
+    for name, value in arguments.items():
+        refusal = None if value is None else _refusal(child, name)
+        if refusal is not None:
+            raise UsageError(
+                f"{name}={value!r} was given with the call, and {refusal} takes no {name}: "
+                "LangChain would drop it without a word. Set it on that retriever, or give one "
+                "whose invoke takes it."
+            )
 
 
 def _refusal(child: Runnable[Any, Any], name: str) -> str | None:
@@ -127,7 +147,7 @@ def _refusal(child: Runnable[Any, Any], name: str) -> str | None:
 
 def _inside(child: Runnable[Any, Any]) -> list[Runnable[Any, Any]]:
     """The runnables that get the arguments given to this one."""
-    if isinstance(child, RunnableBinding):
+    if isinstance(child, RunnableBindingBase):
         return [child.bound]
     if isinstance(child, RunnableWithFallbacks):
         return list(child.runnables)
@@ -156,21 +176,26 @@ def _takes_itself(child: Runnable[Any, Any], name: str) -> bool:
     )
 
 
+def _only_sync_takes(child: Runnable[Any, Any], arguments: Mapping[str, Any]) -> bool:
+    """Whether LangChain's own async method stands before one that takes arguments.
+
+    It takes none, and would fail on them.
+    """
+    return (
+        isinstance(child, BaseRetriever)
+        and any(value is not None for value in arguments.values())
+        and type(child)._aget_relevant_documents is BaseRetriever._aget_relevant_documents  # noqa: SLF001
+    )
+
+
 def _arguments(
     child: Runnable[Any, Any], arguments: Mapping[str, Any], config: RunnableConfig
 ) -> dict[str, Any]:
     """What is passed to ``child.invoke``."""
     if scope_of(config):
         _require_scope(child)
+    refuse_dropped(child, arguments)
     passed = {name: value for name, value in arguments.items() if value is not None}
-    for name, value in passed.items():
-        refusal = _refusal(child, name)
-        if refusal is not None:
-            raise UsageError(
-                f"{name}={value!r} was given with the call, and {refusal} takes no {name}: "
-                "LangChain would drop it without a word. Set it on that retriever, or give one "
-                "whose invoke takes it."
-            )
     if "filter" in passed:
         passed["filter"] = _narrowed(child, passed["filter"])
     if isinstance(child, CormorantRetriever):
@@ -180,7 +205,7 @@ def _arguments(
 
 def _narrowed(child: Runnable[Any, Any], filter: Any) -> Any:
     """LangChain's retriever lets the call's filter replace its own; here both hold."""
-    if isinstance(child, RunnableBinding):
+    if isinstance(child, RunnableBindingBase):
         own = child.kwargs.get("filter")
         return _narrowed(child.bound, filter if own is None else both(own, filter))
     if isinstance(child, VectorStoreRetriever) and not isinstance(child, CormorantRetriever):
@@ -213,13 +238,30 @@ def _require_scope(child: Runnable[Any, Any]) -> None:
             )
 
 
-def _checked(found: object, child: Runnable[Any, Any], arguments: Mapping[str, Any]) -> Answer:
+def _checked(
+    found: object,
+    child: Runnable[Any, Any],
+    arguments: Mapping[str, Any],
+    scope: Mapping[str, Any] | None,
+) -> Answer:
+    if isinstance(found, list) and not isinstance(found, Answer):
+        # Chains of old end in strings.
+        found = [Document(page_content=each) if isinstance(each, str) else each for each in found]
     if not isinstance(found, list) or not all(isinstance(each, Document) for each in found):
         raise UsageError(
             f"{child.get_name()} must return a list of Documents; it returned "
             f"{type(found).__name__}."
         )
     answer = Answer.taken(found)
+    if scope and not isinstance(child, CormorantRetriever):
+        inside = parse(scope)
+        outside = [document for document in answer if not inside.matches(document.metadata)]
+        if outside:
+            raise ScopeError(
+                f"The request's scope is {dict(scope)!r}, and {child.get_name()} returned "
+                f"{len(outside)} of {len(answer)} documents from outside. Nothing is returned. "
+                "Use a retriever over Cormorant, and keep the scope's fields in the metadata."
+            )
     filter = arguments.get("filter")
     admits = None if filter is None else _judge(filter)
     if admits is not None and not isinstance(child, CormorantRetriever):
