@@ -86,28 +86,28 @@ def main():
         f"longest append of {BATCH} {longest * 1000:.0f} ms"
     )
 
-    merged = index.merged()
+    merged = TextIndex.from_arrays(index.to_arrays())
     size = sum(array.nbytes for array in merged.to_arrays().values())
     print(f"{size / len(texts):.0f} bytes a passage")
 
-    ours = times(lambda terms: merged.search(terms, k=10), asked)
+    ours = times(lambda terms: merged.ask(terms).search(k=10), asked)
     print(f"search, one segment: {percentiles(ours)}")
-    segments = index.search(asked[0], k=10).counters["segments"]
-    spread = times(lambda terms: index.search(terms, k=10), asked)
+    segments = index.ask(asked[0]).search(k=10).counters["segments"]
+    spread = times(lambda terms: index.ask(terms).search(k=10), asked)
     print(f"search, {segments} segments as appended: {percentiles(spread)}")
     rng = np.random.default_rng(1)
     for share in (0.5, 0.1, 0.01, 0.001):
         mask = rng.random(len(texts)) < share
-        masked = times(lambda terms, mask=mask: merged.search(terms, k=10, mask=mask), asked)
+        masked = times(lambda terms, mask=mask: merged.ask(terms).search(k=10, mask=mask), asked)
         print(f"search, {share:.1%} of records allowed: {percentiles(masked)}")
     alive = rng.random(len(texts)) < 0.95
-    dead = times(lambda terms: merged.search(terms, k=10, mask=alive, alive=alive), asked)
+    dead = times(lambda terms: merged.ask(terms, alive=alive).search(k=10, mask=alive), asked)
     print(f"search, 5% of records dead: {percentiles(dead)}")
 
     single, grown = append_singly(texts, analyzer)
     print(
         f"{SINGLES:,} single appends: {single:.0f} µs each; then search "
-        f"{percentiles(times(lambda terms: grown.search(terms, k=10), asked))}"
+        f"{percentiles(times(lambda terms: grown.ask(terms).search(k=10), asked))}"
     )
 
     peer = BM25Okapi([text.split() for text in texts])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,21 +70,21 @@ class MemorySnapshot:
 
     @property
     def vector(self) -> ExactIndex | None:
-        if self._vectors is None:
+        if self._vectors is None or not (self.alive & self.has_vector).any():
             return None
         return ExactIndex(self._vectors, self.metric, self.has_vector)
 
     def vectors(self) -> NDArray[np.float32] | None:
         return self._vectors
 
+    def sample_vectors(self) -> NDArray[np.float32]:
+        assert self._vectors is not None
+        return self._vectors[self.sample]
+
     def fetch(self, slots: Sequence[int] | NDArray[np.int64]) -> list[Record]:
         wanted = [int(slot) for slot in slots]
         self.fetches.extend(wanted)
         return [self._copy(slot) for slot in wanted]
-
-    def scan(self) -> Iterator[tuple[int, Record]]:
-        for slot in np.flatnonzero(self.alive).tolist():
-            yield slot, self._copy(slot)
 
     def _copy(self, slot: int) -> Record:
         record = self.records[slot]
@@ -213,7 +213,7 @@ def _text_leg(
     k1, b = snapshot.bm25
     scores = {
         slot: float(
-            snapshot.text.score(terms, np.array([slot]), alive=snapshot.alive, k1=k1, b=b)[0]
+            snapshot.text.ask(terms, alive=snapshot.alive, k1=k1, b=b).score(np.array([slot]))[0]
         )
         for slot in live
     }

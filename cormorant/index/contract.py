@@ -26,20 +26,20 @@ Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
 class LegResult:
     """One index's ranked list.
 
+    How scores spread over the whole collection is not in it: that does not depend on what
+    was fetched. See ``search.legs``.
+
     Attributes:
         slots: int64, shape (m,), best first; ties by the lower slot.
         scores: float32, shape (m,), descending.
-        mean, std: Of the query's score over all live records, for standardising.
         matched: How many records scored at all (an estimate if ``exact`` is False).
         exact: True if the list is what a full scan would give.
         counters: Work done, by name.
-        says: How it was run, in one sentence.
+        says: How it was run, in one sentence that begins with the leg's name.
     """
 
     slots: NDArray[np.int64]
     scores: NDArray[np.float32]
-    mean: float
-    std: float
     matched: int
     exact: bool
     counters: Mapping[str, int]

@@ -17,6 +17,8 @@ from cormorant.model import FilterLike, Record
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
 
+_BATCH = 1000  # records fetched in one go for a predicate
+
 __all__ = ["Condition", "admitted", "matching", "text_match"]
 
 
@@ -99,15 +101,22 @@ def text_match(snapshot: Snapshot) -> Callable[[str, str], bool]:
 
 
 def _text_mask(snapshot: Snapshot, words: str) -> Mask:
-    return snapshot.text.contains_all(snapshot.analyzer.terms(words))
+    terms = snapshot.analyzer.terms(words)
+    if not terms:
+        raise FilterError(
+            f"The filter's $text {words!r} holds no term that could be searched, so it could let "
+            "nothing through. Give words, or leave the clause out."
+        )
+    return snapshot.text.contains_all(terms)
 
 
 def _ask(snapshot: Snapshot, predicate: Callable[[Record], bool], mask: Mask | None) -> Mask:
     """Call the predicate on every record that passed so far, and on no other."""
     passed = np.zeros(snapshot.n, dtype=np.bool_)
-    for slot, record in snapshot.scan():
-        if mask is None or mask[slot]:
-            passed[slot] = _verdict(predicate, record)
+    slots = np.arange(snapshot.n) if mask is None else np.flatnonzero(mask)
+    for start in range(0, len(slots), _BATCH):
+        some = slots[start : start + _BATCH]
+        passed[some] = [_verdict(predicate, record) for record in snapshot.fetch(some)]
     return passed
 
 
@@ -119,6 +128,7 @@ def _verdict(predicate: Callable[[Record], bool], record: Record) -> bool:
         return bool(verdict)
     except Exception as error:
         raise FilterError(
-            f"The filter callable raised {type(error).__name__} on record {record.id!r}: {error}. "
-            "It must accept every record, those that lack a field too: use record.metadata.get(…)."
+            f"The filter callable raised {type(error).__name__} on record {record.id!r}: "
+            f"{str(error).rstrip('.')}. It must accept every record, those that lack a field "
+            "too: use record.metadata.get(…)."
         ) from error

@@ -6,7 +6,6 @@ Both legs answer alike, so that fusing, thresholds and explanations know no diff
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.index.contract import LegResult, Mask, VectorIndex
-from cormorant.index.vector import relevance
+from cormorant.index.vector import relevance, scores
 from cormorant.model import TermMatch
 
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
 
 _ROUNDING = 1e-6
-_NOWHERE = ""  # no analyzer makes this term, so it weighs what a term weighs that no record has
 
 __all__ = ["Leg", "Statistics", "TextLeg", "VectorLeg"]
 
@@ -75,7 +73,7 @@ class Leg(Protocol):
         """Exact scores; -inf where the leg cannot judge."""
         ...
 
-    def statistics(self, found: LegResult) -> Statistics:
+    def statistics(self) -> Statistics:
         """Mean and deviation over the live collection, for standardising."""
         ...
 
@@ -109,11 +107,10 @@ class VectorLeg:
         """Similarities."""
         return self._index.score(self._query, slots)
 
-    def statistics(self, found: LegResult) -> Statistics:  # noqa: ARG002 - the text leg needs it
+    def statistics(self) -> Statistics:
         """From the snapshot's sample, so they do not depend on how the index was searched."""
-        sample = self.score(self._snapshot.sample).astype(np.float64)
-        if not len(sample):
-            return Statistics(0.0, 0.0)
+        rows = self._snapshot.sample_vectors()
+        sample = scores(self._query, rows, self._snapshot.metric).astype(np.float64)
         return Statistics.of(float(sample.mean()), float(sample.std()), float(np.abs(sample).max()))
 
     def relevance(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -134,23 +131,20 @@ class TextLeg:
 
     def __init__(self, snapshot: Snapshot, terms: list[str]) -> None:
         self.terms = terms
-        self._index = snapshot.text
-        self._alive = snapshot.alive if snapshot.dead else None
         self._live = snapshot.n - snapshot.dead
-        self._k1, self._b = snapshot.bm25
-        self._bound = self._index.bound(terms, alive=self._alive)
+        k1, b = snapshot.bm25
+        alive = snapshot.alive if snapshot.dead else None
+        self._asked = snapshot.text.ask(terms, alive=alive, k1=k1, b=b)
 
     def fetch(self, k: int, mask: Mask | None) -> LegResult:
         """The k best by BM25; none that holds none of the terms."""
-        return self._index.search(
-            self.terms, k=k, mask=mask, alive=self._alive, k1=self._k1, b=self._b
-        )
+        return self._asked.search(k=k, mask=mask)
 
     def score(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
         """BM25."""
-        return self._index.score(self.terms, slots, alive=self._alive, k1=self._k1, b=self._b)
+        return self._asked.score(slots)
 
-    def statistics(self, found: LegResult) -> Statistics:
+    def statistics(self) -> Statistics:
         """The index's own, the deviation widened by what the query asks and no record has.
 
         std² = variance + U² / n, U being the weight of the terms that no live record holds, n
@@ -159,26 +153,15 @@ class TextLeg:
         the rest would otherwise stand dozens of deviations above the mean and drown the other
         leg. Measured in docs/decisions/0010-fusion.md.
         """
-        unseen = self._unseen()
-        std = math.sqrt(found.std**2 + unseen**2 / max(1, self._live))
-        best = float(found.scores[0]) if len(found.scores) else 0.0
-        return Statistics.of(found.mean, std, max(found.mean, best))
-
-    def _unseen(self) -> float:
-        """Σ count · idf of the query's terms that no live record holds."""
-        weigh = self._index.bound
-        nowhere = weigh([_NOWHERE], alive=self._alive)
-        counts = Counter(self.terms)
-        return nowhere * sum(
-            count for term, count in counts.items() if weigh([term], alive=self._alive) == nowhere
-        )
+        spread = self._asked.spread()
+        std = math.sqrt(spread.std**2 + self._asked.unseen**2 / max(1, self._live))
+        return Statistics.of(spread.mean, std, spread.largest)
 
     def relevance(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
         """Part of the score that a record repeating every term without end would approach."""
-        if self._bound <= 0:
-            return np.zeros(np.shape(scores))
-        return np.clip(np.asarray(scores, dtype=np.float64) / self._bound, 0.0, 1.0)
+        wide = np.asarray(scores, dtype=np.float64)
+        return np.clip(wide / self._asked.bound, 0.0, 1.0)
 
     def matches(self, slot: int) -> tuple[TermMatch, ...]:
         """The terms one record holds, with each one's part in its score."""
-        return self._index.explain(self.terms, slot, alive=self._alive, k1=self._k1, b=self._b)
+        return self._asked.matches(slot)

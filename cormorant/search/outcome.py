@@ -204,7 +204,7 @@ def _view(outcome: Outcome, fetched: Fetched, slots: NDArray[np.int64]) -> LegSc
         ranks[at] = np.arange(1, len(at) + 1)
         scores = leg.score(slots)
         scores[at] = found.scores
-    statistics = leg.statistics(found) if outcome.plan.fusion == "z" else None
+    statistics = leg.statistics() if outcome.plan.fusion == "z" else None
     return LegScores(outcome.plan.weights[leg.name], scores, ranks, statistics)
 
 

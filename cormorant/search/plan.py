@@ -112,7 +112,7 @@ class _Missing(NamedTuple):
 
 
 def _vector_leg(snapshot: Snapshot, vector: NDArray[np.float32] | None) -> VectorLeg | _Missing:
-    if vector is not None and snapshot.vector is not None and len(snapshot.sample):
+    if vector is not None and snapshot.vector is not None:
         return VectorLeg(snapshot, snapshot.vector, vector)
     if snapshot.dim is None and snapshot.n > snapshot.dead:
         why = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any, cast
 
 from cormorant import trace
 from cormorant.model import Hit, Leg, Query, Result
@@ -50,57 +51,57 @@ def run(snapshot: Snapshot, query: Query) -> Result:
 
 def _hits(outcome: Outcome) -> list[Hit]:
     """Texts come last, for the hits alone."""
-    snapshot, query = outcome.snapshot, outcome.query
-    slots = outcome.slots[outcome.hits]
-    records = snapshot.fetch(slots) if len(slots) else []
+    snapshot, query, at = outcome.snapshot, outcome.query, outcome.hits
+    if not len(at):
+        return []
+    slots = outcome.slots[at].tolist()
+    records = snapshot.fetch(outcome.slots[at])
+    legs, contributions = _legs(outcome, slots), _contributions(outcome)
+    scores, relevances = outcome.fused.scores[at].tolist(), outcome.relevance[at].tolist()
     vectors = snapshot.vectors() if query.with_vectors else None
-    hits = []
-    for rank, (position, record) in enumerate(
-        zip(outcome.hits.tolist(), records, strict=True), start=1
-    ):
-        slot = int(outcome.slots[position])
-        hits.append(
-            Hit(
-                id=record.id,
-                score=float(outcome.fused.scores[position]),
-                rank=rank,
-                relevance=float(outcome.relevance[position]),
-                text=record.text,
-                metadata=dict(record.metadata),
-                legs=_legs(outcome, position),
-                contributions=_contributions(outcome, position),
-                journey=journey(outcome, slot, record) if query.explain else (),
-                vector=vectors[slot].copy()
-                if vectors is not None and snapshot.has_vector[slot]
-                else None,
-            )
+    return [
+        Hit(
+            id=record.id,
+            score=scores[i],
+            rank=i + 1,
+            relevance=relevances[i],
+            text=record.text,
+            metadata=cast("dict[str, Any]", record.metadata),  # fetch copied it
+            legs=legs[i],
+            contributions=contributions[i],
+            journey=journey(outcome, slots[i], record) if query.explain else (),
+            vector=vectors[slots[i]].copy()
+            if vectors is not None and snapshot.has_vector[slots[i]]
+            else None,
         )
-    return hits
+        for i, record in enumerate(records)
+    ]
 
 
-def _contributions(outcome: Outcome, position: int) -> dict[str, float]:
-    return {
-        fetched.leg.name: float(part[position])
-        for fetched, part in zip(outcome.fetched, outcome.fused.contributions, strict=True)
-    }
+def _contributions(outcome: Outcome) -> list[dict[str, float]]:
+    """Of each hit, by leg."""
+    names = [fetched.leg.name for fetched in outcome.fetched]
+    parts = [part[outcome.hits].tolist() for part in outcome.fused.contributions]
+    return [dict(zip(names, values, strict=True)) for values in zip(*parts, strict=True)]
 
 
-def _legs(outcome: Outcome, position: int) -> dict[str, Leg]:
-    """How each leg saw the candidate; a leg that has nothing on it is left out."""
-    legs = {}
+def _legs(outcome: Outcome, slots: list[int]) -> list[dict[str, Leg]]:
+    """How each leg saw each hit; a leg that has nothing on it is left out."""
+    seen: list[dict[str, Leg]] = [{} for _ in slots]
     for fetched, view, standards in zip(
         outcome.fetched, outcome.scores, outcome.fused.standards, strict=True
     ):
-        score = float(view.scores[position])
-        if score == float("-inf"):
-            continue
-        wants_terms = outcome.query.explain and isinstance(fetched.leg, TextLeg)
-        legs[fetched.leg.name] = Leg(
-            score=score,
-            rank=int(view.ranks[position]) or None,
-            standard=float(standards[position]),
-            terms=fetched.leg.matches(int(outcome.slots[position]))
-            if wants_terms and isinstance(fetched.leg, TextLeg)
-            else (),
-        )
-    return legs
+        leg, at = fetched.leg, outcome.hits
+        matches = leg.matches if outcome.query.explain and isinstance(leg, TextLeg) else None
+        for legs, slot, score, rank, standard in zip(
+            seen,
+            slots,
+            view.scores[at].tolist(),
+            view.ranks[at].tolist(),
+            standards[at].tolist(),
+            strict=True,
+        ):
+            if score > -math.inf:
+                terms = matches(slot) if matches else ()
+                legs[leg.name] = Leg(score=score, rank=rank or None, standard=standard, terms=terms)
+    return seen

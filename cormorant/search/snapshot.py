@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -44,14 +44,6 @@ class Snapshot(Protocol):
         ...
 
     @property
-    def sample(self) -> NDArray[np.int64]:
-        """Live slots with a vector, whose scores stand for the whole collection's.
-
-        The same while other records come and go, so that statistics hardly move.
-        """
-        ...
-
-    @property
     def columns(self) -> Columns:
         """The metadata index."""
         ...
@@ -63,7 +55,7 @@ class Snapshot(Protocol):
 
     @property
     def vector(self) -> VectorIndex | None:
-        """The vector index; None if the store has no vectors yet."""
+        """The vector index; None if no live record has a vector."""
         ...
 
     @property
@@ -95,10 +87,14 @@ class Snapshot(Protocol):
         """float32, shape (n, dim), read-only; None if the store has no vectors yet."""
         ...
 
-    def fetch(self, slots: Sequence[int] | NDArray[np.int64]) -> list[Record]:
-        """The records at the given slots, in that order, metadata copied."""
+    def sample_vectors(self) -> NDArray[np.float32]:
+        """The vectors whose scores stand for the whole live collection's; shape (m, dim).
+
+        Those of the same records while others come and go, so that statistics hardly move.
+        Empty if no live record has a vector.
+        """
         ...
 
-    def scan(self) -> Iterator[tuple[int, Record]]:
-        """Every live record with its slot, ascending."""
+    def fetch(self, slots: Sequence[int] | NDArray[np.int64]) -> list[Record]:
+        """The records at the given slots, in that order, metadata copied."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,27 +79,33 @@ class Snapshot:
         return self.state.text
 
     @property
-    def sample(self) -> NDArray[np.int64]:
-        """Slots whose vector scores stand for the whole collection's."""
-        return self.state.sample
-
-    @property
     def dim(self) -> int | None:
         """Numbers per vector; None if the store has no vectors yet."""
         return self.config.dim
 
     @property
     def vector(self) -> VectorIndex | None:
-        """The vector index; None if the store has no vectors yet."""
-        if self._vector is None:
+        """The vector index; None if no live record has a vector."""
+        if self._vector is None and self.state.with_vector:
             vectors = self.vectors()
             if vectors is not None:
-                self._vector = ExactIndex(vectors, self.metric, self.has_vector)
+                # The dead are masked out, so only the living need one.
+                all_have = self.state.with_vector == self.state.live
+                self._vector = ExactIndex(
+                    vectors, self.metric, None if all_have else self.has_vector
+                )
         return self._vector
 
     def vectors(self) -> NDArray[np.float32] | None:
         """float32, shape (n, dim), read-only; None if the store has no vectors yet."""
         return self.reader.vectors() if self.config.dim is not None and self.n else None
+
+    def sample_vectors(self) -> NDArray[np.float32]:
+        """The vectors whose scores stand for the whole collection's; shape (m, dim)."""
+        vectors = self.vectors()
+        if vectors is None:
+            return np.empty((0, self.dim or 0), np.float32)
+        return self.state.sample.vectors(vectors)
 
     def fetch(self, slots: Sequence[int] | NDArray[np.int64]) -> list[Record]:
         """The records at the given slots, in that order, metadata copied.
@@ -113,14 +119,6 @@ class Snapshot:
             return [_record(stored[row]) for row in rows]
         except KeyError as error:
             raise Vanished from error
-
-    def scan(self) -> Iterator[tuple[int, Record]]:
-        """Every live record with its slot, ascending."""
-        for batch in self.reader.scan():
-            rows = np.fromiter((r.row for r in batch), dtype=np.int64, count=len(batch))
-            for slot, stored in zip(self.state.slots_of(rows).tolist(), batch, strict=True):
-                if slot >= 0 and self.alive[slot]:
-                    yield slot, _record(stored)
 
 
 def _record(stored: StoredRecord) -> Record:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant import defaults
 from cormorant.errors import CorruptionError
 from cormorant.index.growing import Growing
 from cormorant.index.metadata import Columns
 from cormorant.index.text import TextIndex
+from cormorant.store.sample import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +39,7 @@ class State:
         has_vector: bool, shape (n,).
         dead: How many slots are not alive.
         columns, text: The metadata and text indexes.
+        with_vector: How many live slots have a vector.
     """
 
     generation: int
@@ -49,7 +50,8 @@ class State:
     dead: int
     columns: Columns
     text: TextIndex
-    _sample: list[NDArray[np.int64]] = field(default_factory=list, compare=False, repr=False)
+    with_vector: int = 0
+    _sample: list[Sample] = field(default_factory=list, compare=False, repr=False)
 
     @classmethod
     def empty(cls, generation: int, lsn: int = 0) -> State:
@@ -95,6 +97,7 @@ class State:
             dead=int(len(alive) - np.count_nonzero(alive)),
             columns=columns,
             text=text,
+            with_vector=int(np.count_nonzero(alive & has_vector)),
         )
 
     def to_arrays(self) -> dict[str, Arrays]:
@@ -133,6 +136,8 @@ class State:
             self,
             alive=Growing(alive),
             dead=int(len(alive) - np.count_nonzero(alive)),
+            with_vector=int(np.count_nonzero(alive & self.has_vector.view)),
+            _sample=[],
             columns=Columns.empty().append(Columns.encode(metadatas)),
             text=TextIndex.empty().append(TextIndex.encode(terms)),
         )
@@ -162,66 +167,56 @@ class State:
         replay it onto a generation where it lands elsewhere.
         """
         count = delta.hi - delta.lo
-        state = self
+        state, sample = self, self._sample[:1]
         if len(delta.dead_rows):
             slots = self.slots_of(np.asarray(delta.dead_rows, dtype=np.int64))
             slots = slots[slots >= 0]
             slots = slots[self.alive.view[slots]]
+            sample = [left for one in sample if (left := one.without(slots)) is not None]
             state = replace(
                 state,
                 alive=state.alive.with_values(slots, False),  # noqa: FBT003 - a value, not a flag
                 dead=state.dead + len(slots),
-                _sample=[],
+                with_vector=state.with_vector - int(np.count_nonzero(state.has_vector.view[slots])),
+                _sample=sample,
             )
         if count:
-            first = delta.first_row
+            rows = np.arange(delta.first_row, delta.first_row + count, dtype=np.int64)
+            has_vector = np.asarray(delta.has_vector, np.bool_)
+            having = np.flatnonzero(has_vector)
             state = replace(
                 state,
-                rows=state.rows.append(np.arange(first, first + count, dtype=np.int64)),
+                rows=state.rows.append(rows),
                 alive=state.alive.append(np.ones(count, np.bool_)),
-                has_vector=state.has_vector.append(np.asarray(delta.has_vector, np.bool_)),
+                has_vector=state.has_vector.append(has_vector),
+                with_vector=state.with_vector + len(having),
                 columns=state.columns.append(delta.columns),
                 text=state.text.append(delta.postings),
-                _sample=[],
+                _sample=[one.joined(having + self.n, rows[having]) for one in sample],
             )
         return replace(state, lsn=delta.lsn)
 
     def take(self, keep: NDArray[np.int64], generation: int) -> State:
         """Only the slots in ``keep``, numbered anew: a compacted generation."""
+        has_vector = self.has_vector.view[keep]
         return State(
             generation=generation,
             lsn=self.lsn,
             rows=Growing(self.rows.view[keep]),
             alive=Growing(np.ones(len(keep), np.bool_)),
-            has_vector=Growing(self.has_vector.view[keep]),
+            has_vector=Growing(has_vector),
             dead=0,
+            with_vector=int(np.count_nonzero(has_vector)),
             columns=self.columns.take(keep),
             text=self.text.take(keep),
         )
 
     @property
-    def sample(self) -> NDArray[np.int64]:
-        """Slots whose vector scores stand for the whole collection's mean and deviation.
-
-        All live slots with a vector if there are few, else those with the smallest hash of
-        their row: a uniform sample that stays the same while other records come and go.
-        """
-        if not self._sample:
-            self._sample.append(self._draw())
-        return self._sample[0]
-
-    def _draw(self) -> NDArray[np.int64]:
-        slots = np.flatnonzero(self.alive.view & self.has_vector.view)
-        if len(slots) <= defaults.STATISTICS_SAMPLE:
-            return slots
-        keys = _splitmix64(self.rows.view[slots])
-        chosen = np.argpartition(keys, defaults.STATISTICS_SAMPLE)[: defaults.STATISTICS_SAMPLE]
-        return np.sort(slots[chosen])
-
-
-def _splitmix64(values: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014, fig. 15."""
-    z = values.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    def sample(self) -> Sample:
+        """Of the live slots with a vector; drawn when first needed, then carried along."""
+        held = self._sample[:1]
+        if not held:
+            slots = np.flatnonzero(self.alive.view & self.has_vector.view)
+            held = [Sample.draw(slots, self.rows.view[slots])]
+            self._sample[:] = held
+        return held[0]

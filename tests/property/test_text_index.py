@@ -82,10 +82,6 @@ class TextIndexMachine(RuleBasedStateMachine):
             arrays[name] = np.frombuffer(array.tobytes(), array.dtype)  # read-only, as mapped
         self.index = TextIndex.from_arrays(arrays)
 
-    @rule()
-    def merge(self):
-        self.index = self.index.merged()
-
     @invariant()
     def holds(self):
         assert_same(self.index, self.documents, self.alive)
@@ -99,21 +95,21 @@ def assert_same(text_index, documents, alive):
     live = [terms for terms, lives in zip(documents, alive, strict=True) if lives]
     for term in vocabulary:
         df = sum(term in terms for terms in live)
-        result = text_index.search([term], k=1000, mask=alive_mask, alive=alive_mask)
+        result = text_index.ask([term], alive=alive_mask).search(k=1000, mask=alive_mask)
         assert result.matched == len(result.slots) == df
         for slot in result.slots.tolist():
-            (match,) = text_index.explain([term], slot, alive=alive_mask)
+            (match,) = text_index.ask([term], alive=alive_mask).matches(slot)
             assert (match.term, match.df, match.tf) == (term, df, documents[slot].count(term))
         assert text_index.contains_all([term]).tolist() == [term in terms for terms in documents]
     for slot, terms in enumerate(documents):
         if alive[slot] and terms:
             query = [*terms, "absent"]
-            (score,) = text_index.score(query, np.array([slot]), alive=alive_mask)
-            parts = text_index.explain(query, slot, alive=alive_mask)
+            (score,) = text_index.ask(query, alive=alive_mask).score(np.array([slot]))
+            parts = text_index.ask(query, alive=alive_mask).matches(slot)
             assert {part.term: part.count for part in parts} == Counter(terms)
             np.testing.assert_allclose(sum(part.score for part in parts), score, rtol=1e-5)
-            assert 0 < score < text_index.bound(query, alive=alive_mask)
-            everything = text_index.search(query, k=1000, mask=alive_mask, alive=alive_mask)
+            assert 0 < score < text_index.ask(query, alive=alive_mask).bound
+            everything = text_index.ask(query, alive=alive_mask).search(k=1000, mask=alive_mask)
             at = everything.slots.tolist().index(slot)
             assert everything.scores[at].tobytes() == score.tobytes()
             assert text_index.contains_all(terms)[slot]

@@ -109,7 +109,7 @@ def collection(request):
 
 def first(collection, query):
     analyzer, index, documents = collection
-    result = index.search(analyzer.query_terms(query), k=1)
+    result = index.ask(analyzer.query_terms(query)).search(k=1)
     return documents[result.slots[0]] if len(result.slots) else ""
 
 

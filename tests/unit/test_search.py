@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cormorant.errors import DimensionError, FilterError, QueryError
+from cormorant.filters import parse
 from cormorant.model import Query, Record
 from cormorant.search import explain, matching, run
 
@@ -59,7 +60,8 @@ def test_hybrid_says_how_each_hit_got_there(birds):
     ]
     assert result.counters["rows_scanned"] >= 3
     assert result.counters["candidates"] >= 3
-    assert any("exact scan" in said for said in result.plan)
+    assert any(said.startswith("vector: exact scan") for said in result.plan)
+    assert any(said.startswith("text: BM25 over all") for said in result.plan)
 
 
 def test_texts_are_fetched_for_the_hits_alone(birds):
@@ -194,7 +196,7 @@ def test_text_relevance_is_the_part_of_what_was_asked(birds):
     hit = run(birds, Query(text="swift air")).hits[0]
     assert 0 < hit.relevance < 1
     assert hit.relevance == pytest.approx(
-        hit.score / birds.text.bound(["swift", "air"], alive=None), rel=1e-6
+        hit.score / birds.text.ask(["swift", "air"]).bound, rel=1e-6
     )
 
 
@@ -267,6 +269,30 @@ def test_a_callable_that_raises_names_the_record(birds):
     with pytest.raises(FilterError, match="raised KeyError on record 'cormorant'") as caught:
         run(birds, Query(text="fish", filter=lambda one: one.metadata["absent"]))
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_callable_that_raises_a_sentence_is_cited_without_its_stop(birds):
+    def picky(one):
+        raise ValueError("I take birds alone.")
+
+    with pytest.raises(FilterError, match=r": I take birds alone\. It must accept every record"):
+        run(birds, Query(text="fish", filter=picky))
+
+
+@pytest.mark.parametrize("clause", [{"$text": "!!!"}, {"$not": {"$text": "?"}}])
+def test_a_text_clause_without_a_term_is_refused(birds, clause):
+    for ask in (matching, lambda *args: run(*args[:1], Query(text="fish", filter=args[1]))):
+        with pytest.raises(FilterError, match=r"\$text '.+' holds no term that could be searched"):
+            ask(birds, clause)
+
+
+def test_a_callable_is_given_no_record_that_another_clause_keeps_out(birds):
+    birds.scope = parse({"year": 2024})
+    assert ids(run(birds, Query(text="cormorant swift", filter=lambda one: True))) == [
+        "cormorant",
+        "swift",
+    ]
+    assert set(birds.fetches) == {0, 2}
 
 
 def test_a_filter_that_is_none_of_the_kinds_is_refused(birds):

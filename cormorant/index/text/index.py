@@ -1,8 +1,7 @@
-"""How well does each record's text match, and which match best?"""
+"""Which records hold which terms, and how does that change?"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,17 +9,16 @@ from numpy.typing import NDArray
 
 from cormorant.defaults import BM25_B, BM25_K1
 from cormorant.errors import UsageError
-from cormorant.index.contract import Arrays, LegResult, Mask
+from cormorant.index.contract import Arrays, Mask
 from cormorant.index.growing import Growing
 from cormorant.index.text import layout
+from cormorant.index.text.asked import Asked
 from cormorant.index.text.batch import decode, encode
 from cormorant.index.text.bm25 import Formula
 from cormorant.index.text.lookup import find, locate
 from cormorant.index.text.merge import merge, renumber, settle
-from cormorant.index.text.rank import Tally
 from cormorant.index.text.segment import Segment
 from cormorant.index.text.tail import TAIL_POSTINGS, Tail
-from cormorant.model import TermMatch
 
 __all__ = ["TextIndex"]
 
@@ -33,11 +31,11 @@ class TextIndex:
 
     Example:
         >>> index = TextIndex.empty().append(TextIndex.encode([["blue", "fish"], ["red", "fish"]]))
-        >>> result = index.search(["red", "fish"], k=2)
-        >>> result.slots.tolist()
+        >>> asked = index.ask(["red", "fish"])
+        >>> asked.search(k=2).slots.tolist()
         [1, 0]
-        >>> bool((index.score(["red", "fish"], result.slots) == result.scores).all())
-        True
+        >>> [match.term for match in asked.matches(1)]
+        ['red', 'fish']
     """
 
     __slots__ = ("_lengths", "_segments", "_tail", "_total")
@@ -101,10 +99,6 @@ class TextIndex:
         total = int(lengths.sum(dtype=np.int64))
         return TextIndex(segments, Tail.empty(), Growing(lengths), total)
 
-    def merged(self) -> TextIndex:
-        """The same index in one segment: fastest to search, and what :meth:`to_arrays` keeps."""
-        return TextIndex(self._one_segment(), Tail.empty(), self._lengths, self._total)
-
     def _one_segment(self) -> tuple[Segment, ...]:
         segments = self._segments
         if len(self._tail):
@@ -136,127 +130,35 @@ class TextIndex:
 
     # -- asking --------------------------------------------------------------------------
 
-    def search(
+    def ask(
         self,
         terms: Sequence[str],
         *,
-        k: int,
-        mask: Mask | None = None,
         alive: Mask | None = None,
         k1: float = BM25_K1,
         b: float = BM25_B,
-    ) -> LegResult:
-        """The ``k`` records that match best.
+    ) -> Asked:
+        """Look a query's terms up, once for all that is asked about it.
 
         Args:
             terms: The query's, repeats kept: each counts.
-            k: At least 1.
-            mask: bool, shape (n,): who may be returned; applied before ranking. It includes
-                ``alive``.
-            alive: bool, shape (n,): who counts.
+            alive: bool, shape (n,): who counts; None: all.
             k1: See :mod:`cormorant.index.text.bm25`.
             b: The same.
-
-        Returns:
-            Records that have at least one term. Mean and deviation are over all live
-            records, whatever the mask.
         """
-        alive, formula = self._formula(alive, k1, b)
-        found = find(terms, self._segments, self._tail, alive)
-        tally = Tally(self.n)
-        for term in found:
-            postings = term.postings()
-            impact = formula.saturation(postings, term.times * formula.idf(term.df))
-            tally.add(postings.slots, impact)
-        spread = tally.spread(formula.records)
-        best = tally.best(k, mask)
-        read = sum(len(part.slots) for term in found for part in term.parts)
-        return LegResult(
-            slots=best.slots,
-            scores=best.scores,
-            mean=spread.mean,
-            std=spread.std,
-            matched=spread.matched,
-            exact=True,
-            counters={
-                "terms": len(found),
-                "postings": read,
-                "segments": len(self._segments) + bool(len(self._tail)),
-                "candidates": best.candidates,
-            },
-            says=f"BM25 over all {read} postings of {len(found)} of {len(set(terms))} terms.",
+        records, total = self.n, self._total
+        if alive is not None:
+            dead = np.flatnonzero(~alive)
+            records -= len(dead)
+            total -= int(self._lengths.view[dead].sum(dtype=np.int64))
+            alive = alive if len(dead) else None
+        return Asked(
+            terms,
+            find(terms, self._segments, self._tail, alive),
+            Formula(records, total / records if records else 0.0, k1, b),
+            n=self.n,
+            segments=len(self._segments) + bool(len(self._tail)),
         )
-
-    def score(
-        self,
-        terms: Sequence[str],
-        slots: NDArray[np.int64],
-        *,
-        alive: Mask | None = None,
-        k1: float = BM25_K1,
-        b: float = BM25_B,
-    ) -> NDArray[np.float32]:
-        """The scores :meth:`search` would give, 0 where no term occurs.
-
-        Args:
-            terms: As in :meth:`search`, and so the following.
-            slots: int64, shape (m,), in any order.
-            alive: bool, shape (n,): who counts.
-            k1: As given to ``search``.
-            b: As given to ``search``.
-
-        Returns:
-            float32, shape (m,).
-        """
-        alive, formula = self._formula(alive, k1, b)
-        scores = np.zeros(len(slots), np.float32)
-        for term in find(terms, self._segments, self._tail, alive):
-            weight = term.times * formula.idf(term.df)
-            for part in term.parts:
-                at, has = locate(part.slots, slots)
-                if len(has):
-                    hit = part.at(at)
-                    scores[has] += formula.saturation(hit, weight)
-        return scores
-
-    def explain(
-        self,
-        terms: Sequence[str],
-        slot: int,
-        *,
-        alive: Mask | None = None,
-        k1: float = BM25_K1,
-        b: float = BM25_B,
-    ) -> tuple[TermMatch, ...]:
-        """Each matched term's part in a record's score, the largest first."""
-        alive, formula = self._formula(alive, k1, b)
-        matches = []
-        for term in find(terms, self._segments, self._tail, alive):
-            idf = formula.idf(term.df)
-            for part in term.parts:
-                at, has = locate(part.slots, np.array([slot], np.int64))
-                if len(has):
-                    hit = part.at(at)
-                    score = formula.saturation(hit, term.times * idf)
-                    matches.append(
-                        TermMatch(
-                            term.term, float(score[0]), idf, int(hit.tf[0]), term.df, term.times
-                        )
-                    )
-        return tuple(sorted(matches, key=lambda match: -match.score))
-
-    def bound(
-        self,
-        terms: Sequence[str],
-        *,
-        alive: Mask | None = None,
-        k1: float = BM25_K1,
-        b: float = BM25_B,
-    ) -> float:
-        """Σ count · idf: what no score reaches. Terms that no record has are in it too."""
-        alive, formula = self._formula(alive, k1, b)
-        df = {term.term: term.df for term in find(terms, self._segments, self._tail, alive)}
-        return sum(count * formula.idf(df.get(term, 0)) for term, count in Counter(terms).items())
 
     def contains_all(self, terms: Sequence[str]) -> Mask:
         """Which records have every term, dead ones included; none if there are no terms.
@@ -274,15 +176,3 @@ class TextIndex:
             slots = slots[has]
         mask[slots] = True
         return mask
-
-    def _formula(self, alive: Mask | None, k1: float, b: float) -> tuple[Mask | None, Formula]:
-        """BM25 over the live records; ``alive`` becomes None if nothing is dead."""
-        records, total = self.n, self._total
-        if alive is not None:
-            dead = np.flatnonzero(~alive)
-            if len(dead):
-                records -= len(dead)
-                total -= int(self._lengths.view[dead].sum(dtype=np.int64))
-            else:
-                alive = None
-        return alive, Formula(records, total / records if records else 0.0, k1, b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,11 +28,11 @@ class Scored(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Over all live records, those that score 0 included; and how many score more."""
+    """Over all live records, those that score 0 included; ``largest`` is the best score."""
 
     mean: float
     std: float
-    matched: int
+    largest: float
 
 
 class Tally:
@@ -57,18 +58,31 @@ class Tally:
     def spread(self, records: int) -> Spread:
         """Mean and deviation over ``records`` live ones; dead ones score 0 here."""
         if not self._lists:
-            return Spread(0.0, 0.0, 0)
+            return Spread(0.0, 0.0, 0.0)
         mean = self._sum / records
         squares = np.einsum("ij,ij->i", self._blocks, self._blocks)
         square = float(squares.sum(dtype=np.float64)) / records
-        above = self._scores > 0
-        matched = int(np.count_nonzero(above))
         variance = square - mean * mean
         if variance < _CANCELLED * square:
-            off = self._scores[above].astype(np.float64) - mean
-            variance = float(np.add.reduce(off * off) + (records - matched) * mean * mean) / records
+            off = self._scores[self._above()].astype(np.float64) - mean
+            rest = (records - self.matched) * mean * mean
+            variance = float(np.add.reduce(off * off) + rest) / records
         std = math.sqrt(max(variance, 0.0))
-        return Spread(mean, std if std > _ROUNDING * math.sqrt(square) else 0.0, matched)
+        if std <= _ROUNDING * math.sqrt(square):
+            std = 0.0
+        return Spread(mean, std, float(self._scores.max()))
+
+    @cached_property
+    def matched(self) -> int:
+        """How many records score more than 0."""
+        return int(np.count_nonzero(self._above()))
+
+    def of(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The scores of some slots, in their order."""
+        return self._scores.take(slots)
+
+    def _above(self) -> Mask:
+        return self._scores > 0
 
     def best(self, k: int, mask: Mask | None) -> Scored:
         """The ``k`` best of the slots where ``mask`` is True (None: of all).

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,7 +38,7 @@ class ExactIndex:
     ) -> None:
         self._vectors = vectors
         self._metric = metric
-        self._has_vector = None if has_vector is None or has_vector.all() else has_vector
+        self._has_vector = has_vector
 
     def search(self, query: NDArray[np.float32], k: int, mask: Mask | None) -> LegResult:
         """The ``k`` best among the slots where ``mask`` is True.
@@ -51,9 +49,7 @@ class ExactIndex:
             mask: bool, shape (n,), False for the dead; None: all that have a vector.
 
         Returns:
-            Best first, ties by the lower slot. ``mean`` and ``std`` are NaN: they belong to
-            the collection, not to what this filter let through, and ``search`` takes them
-            from its sample.
+            Best first, ties by the lower slot.
         """
         n = len(self._vectors)
         wanted = self._wanted(mask)
@@ -80,8 +76,6 @@ class ExactIndex:
         return LegResult(
             slots=slots,
             scores=found,
-            mean=math.nan,
-            std=math.nan,
             matched=count,
             exact=True,
             counters={"rows_scanned": scanned, "rows_eligible": count},
