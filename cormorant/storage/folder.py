@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -26,7 +25,6 @@ _GENERATION: Final = re.compile(r"([1-9][0-9]{0,17})\.(f32|rows)", re.ASCII)
 _CHECKPOINT: Final = re.compile(r"(g[1-9][0-9]{0,17}|[0-9]{1,18}-[0-9]{1,18})", re.ASCII)
 _UNFINISHED: Final = "cormorant.sqlite.new"
 _ITEM: Final = 4  # bytes of a float32
-_COPY_BYTES: Final = 4 * 1024 * 1024
 
 
 class Folder:
@@ -230,20 +228,6 @@ class FolderClaim:
         """Place vectors at slots from ``lo`` on."""
         data = vectors.data.cast("B")
         files.pwrite_all(self._open, data, lo * vectors.shape[1] * _ITEM, self.path)
-
-    def copy_run(self, source: Head, lo: int, hi: int, to: int, crc: int) -> int:
-        """Copy the source's slots [lo, hi) to ``to``; the crc32 goes on over their bytes."""
-        width = (source.dim or 0) * _ITEM
-        path = self._folder.vector_path(source.generation)
-        fd = files.open_read(path)
-        try:
-            for start in range(lo * width, hi * width, _COPY_BYTES):
-                data = os.pread(fd, min(_COPY_BYTES, hi * width - start), start)
-                files.pwrite_all(self._open, data, start + (to - lo) * width, self.path)
-                crc = zlib.crc32(data, crc)
-        finally:
-            os.close(fd)
-        return crc
 
     def seal(self, base: Base) -> None:
         """Add the base; all is durable on return."""

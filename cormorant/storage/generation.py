@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cormorant.errors import CorruptionError
 from cormorant.storage import files
-from cormorant.storage.ranges import Base
+from cormorant.storage.ranges import Base, damaged_runs
 from cormorant.storage.types import Arrays
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class NewGeneration:
         self.claim: Claim = ground.vault.claim(self.origin)
         ground.hold(self)
         try:
-            self._copy(reader.vectors(), keep)
+            self._copy(reader, keep)
         except BaseException:
             self.close()
             raise
@@ -123,9 +124,20 @@ class NewGeneration:
     ) -> None:
         self.close()
 
-    def _copy(self, vectors: NDArray[np.float32] | None, keep: NDArray[np.int64]) -> None:
+    def _copy(self, reader: Reader, keep: NDArray[np.int64]) -> None:
+        vectors = reader.vectors()
         if vectors is None or not len(keep):
             return
+        # A fresh checksum must not make damaged vectors look whole.
+        for lo, hi in damaged_runs(vectors, reader.base(), reader.ranges()):
+            if np.searchsorted(keep, lo) < np.searchsorted(keep, hi):
+                path = str(self._ground.vault.vector_path(self.origin.generation))
+                raise CorruptionError(
+                    f"{path} is damaged: slots {lo} to {hi - 1} do not match their checksum, so "
+                    "they are not copied. Restore the store from a backup, or add those records "
+                    "again.",
+                    path,
+                )
         step = max(1, _CHUNK_BYTES // (4 * vectors.shape[1]))
         for lo in range(0, len(keep), step):
             part = np.ascontiguousarray(vectors[keep[lo : lo + step]], dtype="<f4")

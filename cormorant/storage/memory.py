@@ -10,7 +10,6 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -144,12 +143,6 @@ class MemoryClaim:
         """Place vectors at slots from ``lo`` on."""
         hi = lo + len(vectors)
         self._memory.room(self.generation, hi, vectors.shape[1])[lo:hi] = vectors
-
-    def copy_run(self, source: Head, lo: int, hi: int, to: int, crc: int) -> int:
-        """Copy the source's slots [lo, hi) to ``to``; the crc32 goes on over their bytes."""
-        run = self._memory.arrays[source.generation][lo:hi]
-        self.put(to, run)
-        return zlib.crc32(run.data.cast("B"), crc)
 
     def seal(self, base: Base) -> None:
         """Add the base."""

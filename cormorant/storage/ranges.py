@@ -8,7 +8,7 @@ leave a million ranges.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cormorant.storage.types import Head
 
-__all__ = ["Base", "Range", "pack_flags", "slot_map", "unpack_flags"]
+__all__ = ["Base", "Range", "damaged_runs", "pack_flags", "slot_map", "unpack_flags"]
 
 MERGE_SLOTS = 4096
 
@@ -66,6 +66,13 @@ class Range(NamedTuple):
         """Do all of its slots have a vector, or none?"""
         return self.has_vector is None
 
+    def matches(self, vectors: NDArray[np.float32]) -> bool:
+        """Do its slots' bytes match the checksum?"""
+        part = vectors[self.lo : self.hi]
+        if self.crc is None:
+            return not part.any()
+        return zlib.crc32(part.data.cast("B"), zlib.crc32(self.has_vector or b"")) == self.crc
+
     def extended(self, count: int, vectors: int, data: memoryview | None) -> Self | None:
         """This range with ``count`` more slots of the same kind; None if they do not fit it."""
         size = self.hi - self.lo
@@ -96,6 +103,22 @@ class Base(NamedTuple):
         return cls(
             np.empty(0, np.int64), np.empty(0, np.bool_), np.empty(0, np.int64), np.empty(0, "<u4")
         )
+
+
+def damaged_runs(
+    vectors: NDArray[np.float32], base: Base, ranges: Sequence[Range]
+) -> Iterator[tuple[int, int]]:
+    """Runs of slots [lo, hi) whose bytes do not match their checksum, or should be zeros."""
+    lo = 0
+    for hi, crc in zip(base.ends.tolist(), base.crcs.tolist(), strict=True):
+        if zlib.crc32(vectors[lo:hi].data.cast("B")) != crc:
+            yield lo, hi
+        lo = hi
+    if vectors[lo : len(base.rows)].any():
+        yield lo, len(base.rows)
+    for run in ranges:
+        if not run.matches(vectors):
+            yield run.lo, run.hi
 
 
 def pack_flags(flags: NDArray[np.bool_]) -> tuple[int, bytes | None]:

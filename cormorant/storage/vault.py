@@ -88,9 +88,6 @@ class Claim(Protocol):
     def put(self, lo: int, vectors: NDArray[np.float32]) -> None:
         """Place vectors at slots from ``lo`` on; float32, C order."""
 
-    def copy_run(self, source: Head, lo: int, hi: int, to: int, crc: int) -> int:
-        """Copy the source's slots [lo, hi) to ``to``; the crc32 goes on over their bytes."""
-
     def seal(self, base: Base) -> None:
         """Add the base; all is durable on return."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,12 +10,12 @@ import numpy as np
 from cormorant.errors import CorruptionError
 from cormorant.storage.codec import decode_metadata
 from cormorant.storage.head import record_crc
+from cormorant.storage.ranges import damaged_runs
 from cormorant.storage.reader import Reader
 from cormorant.storage.types import Problem
 
 if TYPE_CHECKING:
     from cormorant.storage.ground import Ground
-    from cormorant.storage.ranges import Base
 
 __all__ = ["verify"]
 
@@ -89,26 +88,14 @@ def _slots(reader: Reader, ground: Ground) -> Iterator[Problem]:
     if vectors is None:
         return
     path = str(ground.vault.vector_path(reader.head.generation))
-    runs = [(run.lo, run.hi, run.crc, run.has_vector or b"") for run in ranges]
-    for lo, hi, crc, packed in [*_base_runs(base), *runs]:
-        data = vectors[lo:hi].data.cast("B")
-        if crc is None and vectors[lo:hi].any():
-            says = "have no vector, but are not zeros"
-        elif crc is not None and zlib.crc32(data, zlib.crc32(packed)) != crc:
-            count = int(np.count_nonzero(slots.has_vector[lo:hi]))
-            says = f"hold {count} vectors that do not match their checksum"
-        else:
-            continue
-        yield Problem(f"{path}: slots {lo} to {hi - 1} {says}.", path, repairable=False)
-
-
-def _base_runs(base: Base) -> Iterator[tuple[int, int, int | None, bytes]]:
-    lo = 0
-    for hi, crc in zip(base.ends.tolist(), base.crcs.tolist(), strict=True):
-        yield lo, hi, crc, b""
-        lo = hi
-    if lo < len(base.rows):
-        yield lo, len(base.rows), None, b""
+    for lo, hi in damaged_runs(vectors, base, ranges):
+        count = int(np.count_nonzero(slots.has_vector[lo:hi]))
+        yield Problem(
+            f"{path}: slots {lo} to {hi - 1}, {count} of them with a vector, do not match their "
+            "checksum.",
+            path,
+            repairable=False,
+        )
 
 
 def _log(reader: Reader, ground: Ground) -> Iterator[Problem]:

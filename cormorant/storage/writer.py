@@ -266,29 +266,29 @@ class Writer(Reader):
 
     def _moved(self, new: NewGeneration, shift: int) -> Iterator[Range]:
         """The ranges after the snapshot, copied to where they lie in the new generation."""
-        start = new.origin.n
+        start, vectors = new.origin.n, self.vectors()
         for run in self.ranges():
             if run.hi <= start:
                 continue
-            part = run
-            if run.lo < start:  # a range that grew after the snapshot; such ones are uniform
-                size = run.hi - start
-                part = Range(
-                    run.first_row + start - run.lo, start, run.hi, size if run.vectors else 0,
-                    None, run.crc,
-                )  # fmt: skip
-            lo, hi = part.lo - shift, part.hi - shift
-            crc = None
-            if part.crc is not None:
-                start_crc = zlib.crc32(part.has_vector or b"")
-                crc = new.claim.copy_run(self.head, part.lo, part.hi, lo, start_crc)
-                if part is run and crc != run.crc:
+            lo, crc = max(run.lo, start), run.crc
+            if crc is not None and vectors is not None:
+                if not run.matches(vectors):
+                    path = str(self._ground.vault.vector_path(self.head.generation))
                     raise CorruptionError(
-                        f"{self._ground.path} is damaged: the vectors of slots {run.lo} to "
-                        f"{run.hi} do not match their checksum. Restore the store from a backup.",
-                        str(self._ground.path),
+                        f"{path} is damaged: slots {run.lo} to {run.hi - 1} do not match their "
+                        "checksum. Restore the store from a backup.",
+                        path,
                     )
-            yield part._replace(lo=lo, hi=hi, crc=crc)
+                new.claim.put(lo - shift, vectors[lo : run.hi])
+                if lo > run.lo:  # it grew over the snapshot's end: such ranges are uniform
+                    crc = zlib.crc32(vectors[lo : run.hi].data.cast("B"))
+            yield run._replace(
+                first_row=run.first_row + lo - run.lo,
+                lo=lo - shift,
+                hi=run.hi - shift,
+                vectors=min(run.vectors, run.hi - lo),
+                crc=crc,
+            )
 
     def _n_at(self, lsn: int) -> int:
         """How many slots there were at ``lsn``."""

@@ -201,7 +201,7 @@ def test_a_backup_under_way_does_not_mix_states(tmp_path: Path) -> None:
             if number % 5 == 0:
                 compact(storage)
 
-    thread = threading.Thread(target=write)
+    thread = threading.Thread(target=write, daemon=True)
     thread.start()
     for number in range(5):
         copy = tmp_path / f"copy{number}"

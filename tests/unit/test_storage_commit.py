@@ -234,16 +234,19 @@ def test_what_a_refused_commit_wrote_does_not_show_up_as_zeros(storage: Storage)
     assert storage.verify() == []
 
 
-def test_a_refused_first_vector_does_not_decide_the_dimension(storage: Storage) -> None:
+@pytest.mark.parametrize(("first", "second"), [(7, 2), (2, 7)])
+def test_a_refused_first_vector_does_not_decide_the_dimension(
+    storage: Storage, first: int, second: int
+) -> None:
     commit(storage, records=new("a"))
     with storage.write() as writer:
         with pytest.raises(RecordError):
-            writer.commit(records=new("a"), vectors=vectors(9, dim=7))
-        writer.commit(records=new("b"), vectors=vectors(5, dim=2))
+            writer.commit(records=new("a"), vectors=vectors(9, dim=first))
+        writer.commit(records=new("b"), vectors=vectors(5, dim=second))
     with storage.read() as reader:
         held = reader.vectors()
         assert held is not None
-        assert held.tolist() == [[0, 0], [5, 1]]
+        assert held.tolist() == [[0] * second, [5, *range(1, second)]]
     assert storage.verify() == []
 
 

@@ -264,6 +264,49 @@ def test_another_process_checkpoint_during_a_compaction_starts_it_again(folder: 
     other.close()
 
 
+def test_compaction_does_not_make_damage_look_whole(folder: Path) -> None:
+    """Neither what was there before, nor what came meanwhile, gets a fresh checksum unseen."""
+    storage = Storage.open(folder)
+    add(storage, "v1", "v2")
+    with storage.write() as writer:
+        writer.commit(records=[NewRecord("t3", "", "{}")])
+    add(storage, "v4")
+    file = folder / "vectors" / "1.f32"
+
+    def flip(offset: int) -> None:
+        data = bytearray(file.read_bytes())
+        data[offset] ^= 1
+        with file.open("r+b") as opened:
+            opened.write(data)
+
+    flip(0)
+    with pytest.raises(CorruptionError, match=r"slots 0 to 1 do not match.*not copied"):
+        compact(storage)
+    assert names(folder / "vectors") == ["1.f32"]
+    drop(storage, "v1", "v2")
+    compact(storage)  # what is damaged is dead
+    assert seen(storage) == {"t3": -1, "v4": 4}
+    file = folder / "vectors" / "2.f32"
+
+    def meanwhile() -> None:
+        add(storage, "v5")
+        flip(8 + 8)
+
+    def meanwhile_once_more() -> None:
+        add(storage, "v7")
+        flip(8 + 8)
+
+    with pytest.raises(CorruptionError, match="slots 2 to 2 do not match"):
+        compact(storage, meanwhile)
+    flip(8 + 8)
+    storage.close()
+    storage = Storage.open(folder)
+    add(storage, "v6")
+    with pytest.raises(CorruptionError, match="slots 2 to 4 do not match"):
+        compact(storage, meanwhile_once_more)
+    storage.close()
+
+
 def test_an_abandoned_compaction_leaves_nothing(folder: Path) -> None:
     storage = Storage.open(folder)
     add(storage, "v1")
@@ -441,7 +484,7 @@ def test_readers_go_on_while_writers_and_compactions_do(folder: Path) -> None:
     with storage.write() as writer:
         write(writer, 1)
     others = [storage, Storage.open(folder, read_only=True)]
-    threads = [threading.Thread(target=read, args=(other,)) for other in others]
+    threads = [threading.Thread(target=read, args=(other,), daemon=True) for other in others]
     for thread in threads:
         thread.start()
     for number in range(2, 60):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cormorant.errors import StoreClosed, StoreError, StoreLocked
-from cormorant.storage import NewRecord, Storage
+from cormorant.storage import NewRecord, Storage, lock
 
 pytestmark = pytest.mark.filterwarnings(
     # The tests fork on purpose, with the threads that pytest's plugins may have.
@@ -148,7 +148,7 @@ def test_threads_take_turns(folder: Path, where: str) -> None:
         except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
             seen.append(error)
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(6)]
+    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -169,7 +169,7 @@ def test_a_thread_waits_no_longer_than_it_should(folder: Path, where: str) -> No
             inside.set()
             done.wait(30)
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=hold, daemon=True)
     thread.start()
     inside.wait(30)
     with pytest.raises(StoreLocked) as caught:
@@ -193,6 +193,27 @@ def test_a_lock_file_that_was_removed_guards_nothing(folder: Path) -> None:
             add(other, "b")
         writer.commit(records=[NewRecord("c", "", "{}")])
     assert ids(storage) == ["a", "c"]
+    storage.close()
+    other.close()
+
+
+def test_a_lock_on_a_file_that_has_just_lost_its_name_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = Storage.open(folder, lock_timeout_s=5)
+    other = Storage.open(folder, lock_timeout_s=0.02)
+    real, calls = lock.try_lock, []
+
+    def slow(fd: int) -> bool:
+        calls.append(fd)
+        if len(calls) == 1:  # between its opening and its locking
+            (folder / "lock").unlink()
+        return real(fd)
+
+    monkeypatch.setattr(lock, "try_lock", slow)
+    with storage.write(), pytest.raises(StoreLocked):
+        add(other, "a")
+    assert len(calls) > 2
     storage.close()
     other.close()
 
@@ -286,7 +307,7 @@ def test_a_fork_waits_for_other_threads_reads(folder: Path) -> None:
             time.sleep(0.05)
             assert reader.rows_of(["a"]) == {"a": 1}
 
-    thread = threading.Thread(target=read)
+    thread = threading.Thread(target=read, daemon=True)
     thread.start()
     inside.wait(30)
 
@@ -379,7 +400,7 @@ def test_many_forks_while_everybody_is_at_work(folder: Path) -> None:
         except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
             seen.append(error)
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in "ab"]
     for thread in threads:
         thread.start()
     for round_ in range(8):

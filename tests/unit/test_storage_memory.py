@@ -57,7 +57,7 @@ def test_a_commit_waits_for_other_threads_snapshots() -> None:
             time.sleep(0.02)
             order.append(f"read {len(reader.live_rows())}")
 
-    thread = threading.Thread(target=read)
+    thread = threading.Thread(target=read, daemon=True)
     thread.start()
     inside.wait(30)
     done.set()
@@ -78,7 +78,7 @@ def test_a_commit_does_not_wait_for_ever() -> None:
             inside.set()
             done.wait(30)
 
-    thread = threading.Thread(target=read)
+    thread = threading.Thread(target=read, daemon=True)
     thread.start()
     inside.wait(30)
     with pytest.raises(StoreLocked, match="Close iterators"):
@@ -107,7 +107,7 @@ def test_a_thread_may_write_inside_its_own_snapshot() -> None:
 def test_a_snapshot_may_end_in_another_thread() -> None:
     storage = Storage.open(":memory:", lock_timeout_s=0.5)
     reader = storage.read().__enter__()
-    thread = threading.Thread(target=reader.__exit__, args=(None, None, None))
+    thread = threading.Thread(target=reader.__exit__, args=(None, None, None), daemon=True)
     thread.start()
     thread.join()
     add(storage, "a")
@@ -158,7 +158,7 @@ def test_readers_and_writers_together() -> None:
         except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
             faults.append(error)
 
-    threads = [threading.Thread(target=read) for _ in range(3)]
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     for i in range(150):

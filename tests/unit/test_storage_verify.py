@@ -68,10 +68,10 @@ def flip(path: Path, offset: int) -> None:
 @pytest.mark.parametrize(
     ("offset", "says"),
     [
-        (0, "slots 0 to 37 hold 38 vectors that do not match"),
-        (38 * 12 - 1, "slots 0 to 37 hold 38 vectors"),
-        (38 * 12, "slots 38 to 39 hold 1 vectors that do not match"),
-        (40 * 12, "slots 40 to 40 have no vector, but are not zeros"),
+        (0, "slots 0 to 37, 38 of them with a vector, do not match"),
+        (38 * 12 - 1, "slots 0 to 37, 38 of them"),
+        (38 * 12, "slots 38 to 39, 1 of them with a vector"),
+        (40 * 12, "slots 40 to 40, 0 of them with a vector"),
     ],
 )
 def test_a_flipped_bit_in_the_vectors(folder: Path, offset: int, says: str) -> None:
