@@ -9,7 +9,23 @@ from importlib import import_module
 from typing import Any
 
 # Name to the module it lives in. One line per name, in alphabetical order.
-_HOMES: dict[str, str] = {}
+_HOMES: dict[str, str] = {
+    "CohereRerank": "cohere_rerank",
+    "Compressor": "compressor",
+    "CrossEncoderReranker": "cross_encoder_rerank",
+    "DocumentCompressorPipeline": "base",
+    "EmbeddingsFilter": "embeddings_filter",
+    "HostedReranker": "hosted_rerank",
+    "HuggingFaceCrossEncoder": "cross_encoder",
+    "LLMChainExtractor": "chain_extract",
+    "LLMChainFilter": "chain_filter",
+    "LLMListwiseRerank": "listwise_rerank",
+    "LLMPointwiseRerank": "pointwise_rerank",
+    "RerankError": "compressor",
+    "Reranker": "reranker",
+    "TokenBudgetPacker": "token_budget",
+    "estimate_tokens": "token_budget",
+}
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - the table is the one list of names
 
 
