@@ -264,7 +264,8 @@ def test_a_compaction_that_fails_stops_nothing(storage: Storage, folder: Path, c
 
 
 @pytest.mark.parametrize(
-    ("call", "after"), [("fdatasync", 0), ("fsync", 0), ("fsync", 1), ("fsync", 2), ("mkdir", 1)]
+    ("call", "after"),
+    [("fdatasync", 0), *(("fsync", n) for n in range(4)), *(("mkdir", n) for n in range(3))],
 )
 def test_a_creation_that_fails_leaves_nothing(folder: Path, call: str, after: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
