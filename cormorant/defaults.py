@@ -19,6 +19,7 @@ __all__ = [
     "FUSIONS",
     "LANGCHAIN_K",
     "LOCK_TIMEOUT_S",
+    "MAX_DOCUMENT_BYTES",
     "MAX_FILTER_DEPTH",
     "MAX_ID_BYTES",
     "MAX_METADATA_BYTES",
@@ -54,6 +55,7 @@ BM25_B: Final = 0.75  # Lucene
 STATISTICS_SAMPLE: Final = 2048  # rows whose scores stand for the collection's mean and deviation
 
 MAX_TEXT_BYTES: Final = 4 * 1024 * 1024  # a record is a chunk, not a book
+MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024  # a document may be a book: it is never scored
 MAX_ID_BYTES: Final = 1024
 MAX_METADATA_BYTES: Final = 1024 * 1024
 MAX_FILTER_DEPTH: Final = 32

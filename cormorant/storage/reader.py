@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -12,11 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError, StoreClosed
-from cormorant.storage import sql
+from cormorant.storage import documents, sql
 from cormorant.storage.codec import decode_metadata
 from cormorant.storage.head import decode_config, log_crc, record_crc
 from cormorant.storage.ranges import Base, Range, slot_map, unpack_flags
-from cormorant.storage.types import Arrays, Delta, Head, Problem, SlotMap, StoredRecord
+from cormorant.storage.types import (
+    Arrays,
+    Delta,
+    Head,
+    Problem,
+    SlotMap,
+    StoredDocument,
+    StoredRecord,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -29,6 +38,8 @@ __all__ = ["Reader"]
 
 _IDS: Final = 'SELECT id, "row" FROM records WHERE id '
 _RECORD: Final = 'SELECT "row", id, text, metadata, crc FROM records WHERE "row" '
+_DOCUMENT: Final = "SELECT id, text, metadata, crc FROM documents WHERE id "
+_DOCUMENTS: Final = 64  # read at once: each may be large
 _REBUILD: Final = "check(repair=True) rebuilds what is derived from the records."
 _CHUNK: Final = 400  # parameters of one statement; SQLite may be built with a limit of 999
 
@@ -186,6 +197,40 @@ class Reader:
             yield from found
             after_row = found[-1][0]
 
+    def documents(self, ids: Sequence[str]) -> dict[str, StoredDocument]:
+        """The documents of those ids that exist, by id.
+
+        Raises:
+            CorruptionError: If one does not match its checksum.
+        """
+        found: dict[str, StoredDocument] = {}
+        for chunk in _chunks(ids):
+            marks = ",".join("?" * len(chunk))
+            for row in self._rows(f"{_DOCUMENT} IN ({marks})", chunk):
+                document = documents.decode(row, self._where)
+                found[document.id] = document
+        return found
+
+    def document_ids(self, prefix: str = "") -> list[str]:
+        """The ids of all documents, or of those that begin with ``prefix``, by code point."""
+        statement, bounds = "SELECT id FROM documents WHERE id >= ?", [prefix]
+        beyond = _after_prefix(prefix)
+        if beyond is not None:
+            statement += " AND id < ?"
+            bounds.append(beyond)
+        return [id for (id,) in self._rows(f"{statement} ORDER BY id", bounds)]
+
+    def raw_documents(self) -> Iterator[tuple[Any, ...]]:
+        """Id, text, metadata and checksum of all documents, as they lie there."""
+        after = -1
+        while found := self._rows(
+            "SELECT number, id, text, metadata, crc FROM documents WHERE number > ? "
+            "ORDER BY number LIMIT ?",
+            (after, _DOCUMENTS),
+        ):
+            yield from (row[1:] for row in found)
+            after = found[-1][0]
+
     def quick_check(self) -> list[str]:
         """What SQLite finds wrong with its own file."""
         says = [text for (text,) in self._rows("PRAGMA quick_check")]
@@ -261,6 +306,18 @@ class Reader:
             raise CorruptionError(
                 f"{self._where} is damaged: change {lsn}: {exc}. {_REBUILD}", self._where
             ) from exc
+
+
+def _after_prefix(prefix: str) -> str | None:
+    """The first text, by code point, behind all that begin with ``prefix``; None if there is none.
+
+    SQLite compares UTF-8 bytes, which is the order of code points.
+    """
+    stem = prefix.rstrip(chr(sys.maxunicode))
+    if not stem:
+        return None
+    last = ord(stem[-1]) + 1
+    return stem[:-1] + chr(0xE000 if last == 0xD800 else last)  # surrogates are no characters
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

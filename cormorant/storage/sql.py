@@ -41,6 +41,9 @@ SCHEMA: Final = (
     """CREATE TABLE records (
         "row" INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL,
         metadata TEXT NOT NULL, crc INTEGER NOT NULL)""",
+    """CREATE TABLE documents (
+        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL,
+        metadata TEXT NOT NULL, crc INTEGER NOT NULL)""",
     """CREATE TABLE ranges (
         first_row INTEGER PRIMARY KEY, lo INTEGER NOT NULL, hi INTEGER NOT NULL,
         vectors INTEGER NOT NULL, has_vector BLOB, crc INTEGER)""",

@@ -13,11 +13,13 @@ __all__ = [
     "Arrays",
     "Delta",
     "Head",
+    "NewDocument",
     "NewRecord",
     "Problem",
     "Reclaimed",
     "SlotMap",
     "StaleGeneration",
+    "StoredDocument",
     "StoredRecord",
 ]
 
@@ -66,6 +68,23 @@ class NewRecord(NamedTuple):
     id: str
     text: str
     metadata_json: str
+
+
+class NewDocument(NamedTuple):
+    """A document to keep; ``metadata_json`` comes from ``encode_metadata``."""
+
+    id: str
+    text: str
+    metadata_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document as kept; ``metadata`` is decoded anew for every call."""
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

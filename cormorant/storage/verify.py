@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cormorant.errors import CorruptionError
+from cormorant.storage import documents
 from cormorant.storage.codec import decode_metadata
 from cormorant.storage.head import record_crc
 from cormorant.storage.ranges import damaged_runs
@@ -28,6 +29,7 @@ def verify(ground: Ground) -> list[Problem]:
             return found  # what SQLite itself calls damaged gives no firm ground for the rest
         found += _settings(reader, ground)
         found += _records(reader, ground)
+        found += _documents(reader, ground)
         found += reader.pin_problems()
         found += _slots(reader, ground)
         found += _log(reader, ground)
@@ -65,6 +67,18 @@ def _records(reader: Reader, ground: Ground) -> Iterator[Problem]:
                     says = str(exc)
             if says:
                 yield Problem(f"Record {id!r} (row {row}): {says}.", ground.where, repairable=False)
+    except CorruptionError as exc:
+        yield Problem(str(exc), ground.where, repairable=False)
+
+
+def _documents(reader: Reader, ground: Ground) -> Iterator[Problem]:
+    """Each document against its checksum; its metadata must decode."""
+    try:
+        for row in reader.raw_documents():
+            try:
+                documents.decode(row, ground.where)
+            except CorruptionError as exc:
+                yield Problem(str(exc), ground.where, repairable=False)
     except CorruptionError as exc:
         yield Problem(str(exc), ground.where, repairable=False)
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import ConfigError, CorruptionError, DimensionError, RecordError, StoreError
+from cormorant.storage import documents as keeping
 from cormorant.storage import sql
 from cormorant.storage.head import encode_config, log_crc, read_head, record_crc, write_head
 from cormorant.storage.ranges import Range, pack_flags
@@ -25,6 +26,7 @@ from cormorant.storage.types import (
     Arrays,
     Delta,
     Head,
+    NewDocument,
     NewRecord,
     Reclaimed,
     StaleGeneration,
@@ -75,6 +77,8 @@ class Writer(Reader):
         postings: bytes = b"",
         columns: bytes = b"",
         config: Mapping[str, Any] | None = None,
+        documents: Sequence[NewDocument] = (),
+        dead_documents: Sequence[str] = (),
     ) -> Delta:
         """Store records, let others die, change settings: one transaction, durable on return.
 
@@ -87,6 +91,8 @@ class Writer(Reader):
             postings: The text index's encoding of ``records``.
             columns: The metadata index's encoding of ``records``.
             config: Settings to add or change, JSON values by name.
+            documents: Kept beside the records; one whose id exists is replaced.
+            dead_documents: Ids of documents to take out, before others come in.
 
         Returns:
             The change as readers will see it.
@@ -132,6 +138,8 @@ class Writer(Reader):
                 (*log, *blobs, log_crc(delta.first_row, dead, *blobs)),
             )
             connection.executemany(sql.PUT_SETTING, batch.config)
+            keeping.drop(connection, dead_documents)
+            keeping.put(connection, documents)
         return delta
 
     def save_checkpoint(self, arrays: Mapping[str, Arrays], lsn: int) -> bool:

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from cormorant.store.door import ScopedStore
+from cormorant.store.family import Family
 from cormorant.store.fingerprint import Fingerprint
 from cormorant.store.maintenance import CheckReport, CompactReport, Stats
 from cormorant.store.store import Store, open  # noqa: A004 - the public name
 
-__all__ = ["CheckReport", "CompactReport", "Fingerprint", "ScopedStore", "Stats", "Store", "open"]
+__all__ = [
+    "CheckReport",
+    "CompactReport",
+    "Family",
+    "Fingerprint",
+    "ScopedStore",
+    "Stats",
+    "Store",
+    "open",
+]

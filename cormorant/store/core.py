@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,7 +29,7 @@ from cormorant.store.snapshot import Snapshot, Vanished
 from cormorant.store.state import State
 
 if TYPE_CHECKING:
-    from cormorant.storage import Reader, Storage, Writer
+    from cormorant.storage import NewDocument, Reader, Storage, Writer
     from cormorant.store.intake import Batch
 
 __all__ = ["Core"]
@@ -210,6 +210,8 @@ class Core:
         terms: list[list[str]],
         dead: NDArray[np.int64],
         config: StoreConfig | None = None,
+        documents: Sequence[NewDocument] = (),
+        dead_documents: Sequence[str] = (),
     ) -> None:
         """Commit one transaction and make it visible in this process."""
         metadatas = batch.metadatas if batch else []
@@ -221,6 +223,8 @@ class Core:
             postings=TextIndex.encode(terms) if batch else b"",
             columns=Columns.encode(metadatas) if batch else b"",
             config=config.to_json() if config else None,
+            documents=documents,
+            dead_documents=dead_documents,
         )
         with self._state_lock:
             state = self._state
@@ -274,6 +278,21 @@ class Core:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("The store is closed. Open it again with cormorant.open(…).")
+
+    def refuse_foreign_documents(self, scope: Scope, reader: Reader, ids: Sequence[str]) -> None:
+        """Refuse to replace documents outside the scope.
+
+        Raises:
+            ScopeError: If one of ``ids`` is a document that is not the scope's own.
+        """
+        if not scope:
+            return
+        for document in reader.documents(ids).values():
+            if not scope.admits(document.metadata):
+                raise ScopeError(
+                    f"The document id {document.id!r} is taken outside the scope {scope}. "
+                    "Use ids that are unique across scopes, such as 'acme:…'."
+                )
 
     def refuse_foreign(self, scope: Scope, snapshot: Snapshot, rows: NDArray[np.int64]) -> None:
         """Refuse to replace records outside the scope.

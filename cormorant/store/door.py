@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ from cormorant import search as searching
 from cormorant.errors import ConfigError, NotFound, RecordError
 from cormorant.model import AddResult, Explanation, FilterLike, Metric, Query, Record, Result
 from cormorant.store import settings
-from cormorant.store.intake import check_ids, take_in
+from cormorant.store.family import Family
+from cormorant.store.intake import check_ids, take_in, take_in_documents
 from cormorant.store.scope import Scope
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from cormorant.store.snapshot import Snapshot
 
 __all__ = ["Door", "ScopedStore"]
+
+_DOCUMENTS: Final = 64  # read at once: each may be large
 
 
 class Door:
@@ -107,7 +110,13 @@ class Door:
 
     # Writing
 
-    def add(self, records: Iterable[Record | Mapping[str, Any]]) -> AddResult:
+    def add(
+        self,
+        records: Iterable[Record | Mapping[str, Any]],
+        *,
+        documents: Iterable[Record | Mapping[str, Any]] = (),
+        family: Family | None = None,
+    ) -> AddResult:
         """Add records, or replace those whose id exists: all of them, in one transaction.
 
         When it returns, the records survive a crash and a power loss.
@@ -115,9 +124,14 @@ class Door:
         Args:
             records: Records, or dicts with ``id``, ``text``, ``vector``, ``metadata``; a dict
                 without id gets a random one. Read once, so a generator is fine.
+            documents: What the records were cut from, kept in the same transaction: like
+                records without vectors, but only :meth:`documents` finds them. One whose id
+                exists is replaced; documents and records do not share their ids.
+            family: Its records and documents, as far as they are in the scope, make way for
+                these in the same transaction.
 
         Returns:
-            The ids in input order, and how many were added and updated.
+            The records' ids in input order, and how many were added and updated.
 
         Raises:
             RecordError: On a record that cannot be stored; nothing is.
@@ -128,8 +142,9 @@ class Door:
         core = self._core
         core.check_writable(self._scope)
         batch = take_in(records, dim=core.config.dim, metric=core.config.metric, scope=self._scope)
+        kept = take_in_documents(documents, self._scope)
         ids = tuple(record.id for record in batch.records)
-        if not ids:
+        if not ids and not kept and family is None:
             return AddResult(ids=(), added=0, updated=0)
         # Outside the lock: analysis is most of the work, and depends on nothing in the store.
         terms = [core.analyzer.terms(record.text) for record in batch.records]
@@ -141,25 +156,42 @@ class Door:
             known = writer.rows_of(ids)
             dead = _sorted_rows(known.values())
             core.refuse_foreign(self._scope, snapshot, dead)
-            core.commit(writer, batch, terms=terms, dead=dead, config=config)
+            core.refuse_foreign_documents(self._scope, writer, [each.id for each in kept])
+            replaced = self._relatives(snapshot, family)
+            core.commit(
+                writer,
+                batch if ids else None,
+                terms=terms,
+                dead=np.union1d(dead, replaced.rows),
+                config=config,
+                documents=kept,
+                dead_documents=replaced.documents,
+            )
             return AddResult(ids=ids, added=len(ids) - len(known), updated=len(known))
 
         return core.write(commit, self._scope)
 
-    def delete(self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None) -> int:
+    def delete(
+        self,
+        ids: Iterable[str] | None = None,
+        *,
+        filter: FilterLike | None = None,
+        family: Family | None = None,
+    ) -> int:
         """Delete by ids, by filter, or those of the ids that satisfy the filter.
 
         Args:
             ids: Unknown ids, and ids outside the scope, are skipped.
-            filter: A dict or a predicate; ``{}`` matches everything.
+            filter: A dict or a predicate; ``{}`` matches every record, and no document.
+            family: Its records and documents go too, in the same transaction.
 
         Returns:
-            How many records were deleted.
+            How many records were deleted; documents are not counted.
 
         Raises:
             RecordError: If neither is given; to delete everything say ``filter={}``.
         """
-        if ids is None and filter is None:
+        if ids is None and filter is None and family is None:
             raise RecordError(
                 "delete needs ids or a filter; got neither. "
                 "To delete every record (of the scope) say delete(filter={})."
@@ -168,12 +200,28 @@ class Door:
         core = self._core
 
         def commit(writer: Writer, snapshot: Snapshot) -> int:
-            dead = self._chosen(snapshot, wanted, filter)
-            if len(dead):
-                core.commit(writer, None, terms=[], dead=dead)
+            gone = self._relatives(snapshot, family)
+            dead = gone.rows
+            if wanted is not None or filter is not None:
+                dead = np.union1d(dead, self._chosen(snapshot, wanted, filter))
+            if len(dead) or gone.documents:
+                core.commit(writer, None, terms=[], dead=dead, dead_documents=gone.documents)
             return len(dead)
 
         return core.write(commit, self._scope)
+
+    def _relatives(self, snapshot: Snapshot, family: Family | None) -> _Relatives:
+        """What of a family is stored, inside the scope."""
+        if family is None:
+            return _Relatives(np.empty(0, np.int64), [])
+        ids = family.document_ids(snapshot.reader)
+        mask = searching.matching(snapshot, {family.field: {"$in": ids}})
+        documents = [
+            id
+            for id, document in snapshot.reader.documents(ids).items()
+            if self._scope.admits(document.metadata)
+        ]
+        return _Relatives(snapshot.state.rows.view[np.flatnonzero(mask)], documents)
 
     def _chosen(
         self, snapshot: Snapshot, ids: list[str] | None, filter: FilterLike | None
@@ -208,6 +256,41 @@ class Door:
                 if self._scope.admits(record.metadata)
             ]
             return _with_vectors(snapshot, kept) if with_vectors else [r for r, _ in kept]
+
+        return self._core.read(self._scope, work)
+
+    def documents(self, ids: Iterable[str]) -> list[Record]:
+        """The documents with the given ids, in the order asked, without repeats.
+
+        Ids that are unknown, or outside the scope, are skipped.
+        """
+        wanted = check_ids(ids)
+
+        def work(snapshot: Snapshot) -> list[Record]:
+            found = snapshot.reader.documents(wanted)
+            return [
+                Record(id=id, text=found[id].text, metadata=found[id].metadata)
+                for id in wanted
+                if id in found and self._scope.admits(found[id].metadata)
+            ]
+
+        return self._core.read(self._scope, work)
+
+    def document_ids(self, prefix: str = "") -> list[str]:
+        """The ids of all documents of the scope, or of those that begin with ``prefix``, sorted."""
+
+        def work(snapshot: Snapshot) -> list[str]:
+            found = snapshot.reader.document_ids(prefix)
+            if not self._scope:
+                return found
+            return [
+                id
+                for start in range(0, len(found), _DOCUMENTS)
+                for id, document in sorted(
+                    snapshot.reader.documents(found[start : start + _DOCUMENTS]).items()
+                )
+                if self._scope.admits(document.metadata)
+            ]
 
         return self._core.read(self._scope, work)
 
@@ -279,6 +362,13 @@ class Door:
     def _absent(self, id: str) -> NotFound:
         where = f"inside {self._scope}" if self._scope else "in the store"
         return NotFound(f"No record {where} has the id {id!r}. Check the id with get([…]).")
+
+
+class _Relatives(NamedTuple):
+    """A family as it is stored: ascending rows of its records, ids of its documents."""
+
+    rows: NDArray[np.int64]
+    documents: list[str]
 
 
 class ScopedStore(Door):

@@ -18,12 +18,12 @@ from cormorant import defaults
 from cormorant.errors import RecordError
 from cormorant.index.vector import check_vectors
 from cormorant.model import Metric, Record
-from cormorant.storage import NewRecord, decode_metadata, encode_metadata
+from cormorant.storage import NewDocument, NewRecord, decode_metadata, encode_metadata
 
 if TYPE_CHECKING:
     from cormorant.store.scope import Scope
 
-__all__ = ["Batch", "check_ids", "take_in"]
+__all__ = ["Batch", "check_ids", "take_in", "take_in_documents"]
 
 _FIELDS = ("id", "text", "vector", "metadata")
 
@@ -99,6 +99,47 @@ def take_in(
         given.append(record.vector)
     vectors, has_vector = _vectors(given, [r.id for r in taken], dim=dim, metric=metric)
     return Batch(taken, metadatas, vectors, has_vector)
+
+
+def take_in_documents(
+    documents: Iterable[Record | Mapping[str, Any]], scope: Scope
+) -> list[NewDocument]:
+    """Check and encode documents that are kept and not searched.
+
+    Args:
+        documents: Records or dicts without vectors; any iterable, read once. A text may be empty.
+        scope: Stamped on every document.
+
+    Raises:
+        RecordError: On a document that cannot be stored, naming its position and id.
+        ScopeError: On a document outside the scope.
+    """
+    if isinstance(documents, (str, bytes, Mapping, Record)):
+        raise RecordError(
+            f"documents takes an iterable of documents; got a single {type(documents).__name__}. "
+            "Put it in a list."
+        )
+    taken: dict[str, NewDocument] = {}
+    for position, item in enumerate(documents):
+        document = _as_record(item, position)
+        if document.vector is not None:
+            raise RecordError(
+                f"Document {document.id!r} has a vector, but documents are kept, not searched. "
+                "Add it as a record, or leave the vector out."
+            )
+        _check_string(document.id, "id", position, limit=defaults.MAX_ID_BYTES)
+        if not document.id:
+            raise RecordError(f"Document {position} has an empty id.")
+        if document.id in taken:
+            raise RecordError(
+                f"The document id {document.id!r} comes twice in one call, the second time at "
+                f"position {position}. Give each document its own id, or add them in two calls."
+            )
+        what = f"text of {document.id!r}"
+        _check_string(document.text, what, position, limit=defaults.MAX_DOCUMENT_BYTES)
+        encoded, _ = _metadata(document, scope)
+        taken[document.id] = NewDocument(document.id, document.text, encoded)
+    return list(taken.values())
 
 
 def check_ids(ids: Iterable[str]) -> list[str]:

@@ -16,6 +16,7 @@ from crashlab.plan import (
     Model,
     Op,
     backup_folder,
+    document,
     item,
     open_store,
     states,
@@ -99,7 +100,7 @@ def _judge_store(folder: Path, allowed: Sequence[Model], *, made: bool) -> list[
         verdicts = [differences(found, state) for state in allowed]
         if all(verdicts):
             return [f"no acknowledged state: {'; '.join(_some(min(verdicts, key=len)))}"]
-        says = _judge_search(store, found)
+        says = _judge_search(store, found) + _judge_documents(store, found)
         report = store.check()
         if not report.ok:
             says.append(f"check() reports {report}")
@@ -110,6 +111,13 @@ def _judge_store(folder: Path, allowed: Sequence[Model], *, made: bool) -> list[
         says += [f"after one more add: {s}" for s in differences(contents(store), wanted)]
         says += _judge_search(store, wanted)
     return says
+
+
+def _judge_documents(store: Store, model: Model) -> list[str]:
+    """Is every batch's document of the same version as its records, which came with it?"""
+    versions = {r.metadata["batch"]: r.metadata["version"] for r in model.values()}
+    wanted = {r.id: r for r in (document(*each) for each in versions.items())}
+    return differences({r.id: r for r in store.documents(wanted)}, wanted)
 
 
 def _judge_search(store: Store, model: Model) -> list[str]:

@@ -25,6 +25,7 @@ __all__ = [
     "Model",
     "Op",
     "backup_folder",
+    "document",
     "item",
     "make_plan",
     "open_store",
@@ -87,6 +88,12 @@ def item(batch: int, version: int, place: int, size: int) -> Record:
         vector = np.array([batch, version, place, *rest], dtype=np.float32)
     metadata = {"batch": batch, "version": version, "place": place, "size": size}
     return Record(f"b{batch}-{place}", " ".join(words), vector, metadata)
+
+
+def document(batch: int, version: int) -> Record:
+    """What a batch was cut from: it comes with the batch, in the same call."""
+    pages = random.Random(batch).choice((1, 1, 3000))
+    return Record(f"d{batch}", f"{version} " * pages, metadata={"version": version})
 
 
 def make_plan(seed: int, length: int, *, whole: bool = False, start: int = 0) -> list[Op]:
@@ -155,7 +162,7 @@ def open_store(folder: Path, **settings: Any) -> Store:
 def perform(store: Store, op: Op, folder: Path) -> Store:
     """Do one call; returns the store to go on with."""
     if op.kind == "add":
-        store.add(op.records())
+        store.add(op.records(), documents=[document(op.batch, op.version)])
     elif op.kind == "delete" and op.ids:
         store.delete(op.ids)
     elif op.kind == "delete":
