@@ -19,6 +19,7 @@ from cormorant import trace
 from cormorant.index.contract import LegResult, Mask
 from cormorant.model import Query, Stage
 from cormorant.search.admit import admitted
+from cormorant.search.claims import judge
 from cormorant.search.diversify import Picks, pick_diverse
 from cormorant.search.fuse import Fused, LegScores, fuse
 from cormorant.search.legs import Leg
@@ -135,7 +136,8 @@ def search(snapshot: Snapshot, query: Query) -> Outcome:
             counters["compared"] = 0 if outcome.considered is None else len(outcome.considered)
     else:
         outcome.hits = np.flatnonzero(outcome.above)[: query.top_k]
-    _judge(outcome)
+    judge(outcome)
+    _warn_if_emptied(outcome)
     return outcome
 
 
@@ -242,46 +244,11 @@ def _diversify(outcome: Outcome) -> None:
         )
 
 
-def _judge(outcome: Outcome) -> None:
-    """What may be claimed of the result, and what must be said."""
-    query, plan = outcome.query, outcome.plan
-    wanting = len(outcome.hits) < query.top_k
-    unseen = len(outcome.slots) < outcome.admitted and any(f.more for f in outcome.fetched)
-    exact_legs = all(fetched.found.exact for fetched in outcome.fetched)
-    outcome.exact = exact_legs and (
-        plan.fusion != "z" or plan.diversify or not unseen or _none_better(outcome)
-    )
-    if plan.fusion == "z" and exact_legs and not outcome.exact:
-        outcome.notes.append(
-            "fuse: a record that no leg fetched might belong among the hits; "
-            f"a fetch_k above {plan.k} would tell"
-        )
-    # One leg's list is cut where relevance only falls further; a fused one need not be.
-    ordered = plan.fusion is None and exact_legs
-    outcome.complete = not wanting or not unseen or (ordered and not outcome.above.all())
+def _warn_if_emptied(outcome: Outcome) -> None:
     if len(outcome.above) and not outcome.above.any():
         logger.warning(
             "min_score=%g left none of %d candidates; the best has relevance %.3f.",
-            query.min_score,
+            outcome.query.min_score,
             len(outcome.slots),
             float(outcome.relevance.max()),
         )
-
-
-def _none_better(outcome: Outcome) -> bool:
-    """Whether no record outside every list can beat the last hit.
-
-    In each leg such a record scores at most what the last fetched one did, or, if the leg
-    ran out, what a record scores that the leg has nothing on.
-    """
-    ceiling = 0.0
-    for fetched, view in zip(outcome.fetched, outcome.scores, strict=True):
-        if view.statistics is None:  # pragma: no cover - z has them
-            return False
-        reachable = [fetched.leg.absent]
-        if fetched.more and len(fetched.found.scores):
-            reachable.append(float(fetched.found.scores[-1]))
-        ceiling += view.weight * float(view.statistics.standard(np.array(reachable)).max())
-    return len(outcome.hits) >= outcome.query.top_k and bool(
-        outcome.fused.scores[outcome.hits[-1]] > ceiling
-    )

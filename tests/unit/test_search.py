@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,17 @@ def test_hybrid_says_how_each_hit_got_there(birds):
     assert result.counters["candidates"] >= 3
     assert any(said.startswith("vector: exact scan") for said in result.plan)
     assert any(said.startswith("text: BM25 over all") for said in result.plan)
+
+
+def test_mmr_is_exact_only_if_it_saw_every_candidate(birds):
+    asked = Query(vector=[1.0, 0.1], top_k=2, fetch_k=2, mmr_lambda=0.0)
+    narrow, wide = run(birds, asked), run(birds, replace(asked, fetch_k=3))
+    assert ids(narrow) != ids(wide)
+    assert not narrow.exact
+    assert narrow.plan[-1] == (
+        "mmr: it chose among the best 2 candidates alone; a larger fetch_k may choose others"
+    )
+    assert wide.exact
 
 
 def test_texts_are_fetched_for_the_hits_alone(birds):
