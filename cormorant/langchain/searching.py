@@ -6,7 +6,6 @@ search, and the shape the answer is wanted in.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,8 +22,6 @@ from cormorant.langchain.request import Request, check_text
 from cormorant.model import Explanation, Query, Result, VectorLike
 
 __all__ = ["Searching"]
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Scored: TypeAlias = list[tuple[Document, float]]
@@ -291,21 +288,12 @@ def _mmr(k: int, fetch_k: int | None, lambda_mult: float, kwargs: dict[str, Any]
     return Request.build("mmr", {"k": k, "fetch_k": fetch_k, "lambda_mult": lambda_mult, **kwargs})
 
 
-def _result(result: Result, request: Request) -> Result:
-    threshold = request.settings.get("min_score")
-    if threshold is not None and not result.hits:
-        logger.warning(
-            "No document reached score_threshold=%s. Lower it, or see the scores without it.",
-            threshold,
-        )
+def _result(result: Result, request: Request) -> Result:  # noqa: ARG001 - a Shape
     return result
 
 
 def _documents(result: Result, request: Request) -> list[Document]:
-    return [
-        hit_document(hit, result, with_scores=request.with_scores)
-        for hit in _result(result, request)
-    ]
+    return [hit_document(hit, result, with_scores=request.with_scores) for hit in result]
 
 
 def _scored(result: Result, request: Request) -> Scored:

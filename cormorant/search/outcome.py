@@ -247,7 +247,8 @@ def _diversify(outcome: Outcome) -> None:
 def _warn_if_emptied(outcome: Outcome) -> None:
     if len(outcome.above) and not outcome.above.any():
         logger.warning(
-            "min_score=%g left none of %d candidates; the best has relevance %.3f.",
+            "min_score=%g (LangChain: score_threshold) left none of %d candidates; the best has "
+            "relevance %.3g. Lower it, or see the relevances without it.",
             outcome.query.min_score,
             len(outcome.slots),
             float(outcome.relevance.max()),
