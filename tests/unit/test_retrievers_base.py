@@ -389,3 +389,15 @@ def test_names_are_handed_on_lazily() -> None:
     assert room.BM25Retriever is BM25Retriever
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = room.Nothing
+
+
+def test_pickles_or_says_why_not(vs: Cormorant) -> None:
+    words = Passing(child=BM25Retriever.from_texts(["a fish"]), with_scores=True)
+    again = pickle.loads(pickle.dumps(words))
+    assert texts(again.invoke("fish")) == ["a fish"]
+    assert again.with_scores
+    for made in (Passing(child=vs.as_retriever()), Passing(child=RunnableLambda(lambda q: []))):
+        with pytest.raises(UsageError, match="its child cannot"):
+            pickle.dumps(made)
+        assert copy.copy(made).child is made.child
+    assert dumpd(words)["type"] == "not_implemented"

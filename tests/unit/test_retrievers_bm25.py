@@ -217,3 +217,10 @@ class TestPersistence:
         with pytest.raises(UsageError, match="left behind"):
             pickle.dumps(made)
         made.vectorstore.close()
+
+    def test_nor_is_a_store_with_vectors(self) -> None:
+        with (
+            Cormorant.from_texts(["a fish"], DeterministicFakeEmbedding(size=4)) as vs,
+            pytest.raises(UsageError, match="left behind"),
+        ):
+            pickle.dumps(BM25Retriever(vectorstore=vs))

@@ -6,6 +6,7 @@ here, once.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
@@ -20,7 +21,7 @@ from langchain_core.runnables.config import run_in_executor, var_child_runnable_
 from pydantic import ConfigDict
 from typing_extensions import override
 
-from cormorant.errors import QueryError, ScopeError, UsageError
+from cormorant.errors import CormorantError, QueryError, ScopeError, UsageError
 from cormorant.langchain import provenance
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
@@ -122,6 +123,28 @@ class Retriever(BaseRetriever):
         """Like :meth:`invoke`, without holding the event loop."""
         config = _complete(config)
         return await super().ainvoke(input, config, **_travelling(config, kwargs))
+
+    # Pickling
+
+    @override
+    def __getstate__(self) -> dict[Any, Any]:
+        """Its settings, if all of them can be taken along.
+
+        Raises:
+            UsageError: Naming the one that cannot: an open store, a model, a lambda.
+        """
+        state = super().__getstate__()
+        for name, value in state["__dict__"].items():
+            try:
+                pickle.dumps(value)
+            except CormorantError:
+                raise
+            except Exception as error:
+                raise UsageError(
+                    f"This {type(self).__name__} cannot be pickled: its {name} cannot ({error}). "
+                    "Make the retriever where it is wanted, from settings that can be sent."
+                ) from error
+        return state
 
     # What LangChain calls
 

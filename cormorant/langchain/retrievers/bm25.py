@@ -199,10 +199,10 @@ class BM25Retriever(Retriever):
     def __reduce__(self) -> tuple[Any, ...]:
         """In memory: the documents and the settings. A store on disk stays where it is."""
         store = self.vectorstore.store
-        if not isinstance(store, Store) or store.path is not None:
+        if not isinstance(store, Store) or store.path is not None or store.dim is not None:
             raise UsageError(
-                "A BM25Retriever over a folder or a scope cannot be pickled: the store would be "
-                "left behind. Open it where it is wanted: BM25Retriever(path=…)."
+                "A BM25Retriever over a folder, a scope or a store with vectors cannot be pickled: "
+                "the store would be left behind. Open it where it is wanted: BM25Retriever(path=…)."
             )
         settings = {
             name: getattr(self, name)
