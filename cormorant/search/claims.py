@@ -55,22 +55,24 @@ def _none_rises(outcome: Outcome) -> bool:
     not fetch a candidate: at most that of the rank after its last. A record outside every
     list has at most the highest standard still to be had in each leg.
     """
-    places = np.flatnonzero(outcome.above)
-    scores = outcome.fused.scores[places]
-    count, ceiling = len(outcome.hits), 0.0
-    rise = np.zeros(len(places))
-    for fetched, view in zip(outcome.fetched, outcome.scores, strict=True):
-        best = view.weight * _best_left(outcome, fetched, view)
-        ceiling += best
-        if outcome.plan.fusion == "rrf" and fetched.more:
-            unranked = (view.ranks == 0) & (view.scores > fetched.leg.absent)
-            rise[unranked[places]] += best
+    scores, hits = outcome.fused.scores, outcome.hits
+    left = [
+        view.weight * _best_left(outcome, fetched, view)
+        for fetched, view in zip(outcome.fetched, outcome.scores, strict=True)
+    ]
     if len(outcome.slots) < outcome.admitted and not (
-        count >= outcome.query.top_k and scores[count - 1] > ceiling
+        len(hits) >= outcome.query.top_k and scores[hits[-1]] > sum(left)
     ):
         return False
-    behind = np.arange(1, len(places))
-    ahead = scores[np.minimum(behind, count) - 1]
+    if outcome.plan.fusion != "rrf":
+        return True
+    rise = np.zeros(len(scores))
+    for fetched, view, best in zip(outcome.fetched, outcome.scores, left, strict=True):
+        if fetched.more:
+            rise[(view.ranks == 0) & (view.scores > fetched.leg.absent)] += best
+    places = np.flatnonzero(outcome.above)  # the hits, and who else could have been one
+    scores, rise = scores[places], rise[places]
+    ahead = scores[np.minimum(np.arange(1, len(places)), len(hits)) - 1]
     return bool(np.all((rise[1:] == 0) | (ahead > scores[1:] + rise[1:])))
 
 

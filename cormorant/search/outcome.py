@@ -192,7 +192,9 @@ def _union(lists: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     if len(lists) == 1:
         return lists[0]
     slots = np.sort(np.concatenate(lists))  # np.unique would hold the interpreter lock
-    return slots[np.diff(slots, prepend=-1) > 0]
+    first = np.ones(len(slots), dtype=np.bool_)
+    np.not_equal(slots[1:], slots[:-1], out=first[1:])
+    return slots[first]
 
 
 def _view(outcome: Outcome, fetched: Fetched, slots: NDArray[np.int64]) -> LegScores:

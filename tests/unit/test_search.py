@@ -198,7 +198,7 @@ def test_a_threshold_that_empties_the_result_is_logged(birds, caplog):
     assert ids(result) == []
     assert result.complete
     assert not result.degraded
-    assert "min_score=0.5 left none of 3 candidates" in caplog.text
+    assert "min_score=0.5 (LangChain: score_threshold) left none of 3 candidates" in caplog.text
     caplog.clear()
     run(birds, Query(vector=[1.0, 0.0], min_score=0.9))
     assert not caplog.records
