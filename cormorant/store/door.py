@@ -215,13 +215,16 @@ class Door:
         if family is None:
             return _Relatives(np.empty(0, np.int64), [])
         ids = family.document_ids(snapshot.reader)
-        mask = searching.matching(snapshot, {family.field: {"$in": ids}})
+        rows = np.empty(0, np.int64)
+        if family.field is not None:
+            mask = searching.matching(snapshot, {family.field: {"$in": ids}})
+            rows = snapshot.state.rows.view[np.flatnonzero(mask)]
         documents = [
             id
             for id, document in snapshot.reader.documents(ids).items()
             if self._scope.admits(document.metadata)
         ]
-        return _Relatives(snapshot.state.rows.view[np.flatnonzero(mask)], documents)
+        return _Relatives(rows, documents)
 
     def _chosen(
         self, snapshot: Snapshot, ids: list[str] | None, filter: FilterLike | None
@@ -361,7 +364,9 @@ class Door:
 
     def _absent(self, id: str) -> NotFound:
         where = f"inside {self._scope}" if self._scope else "in the store"
-        return NotFound(f"No record {where} has the id {id!r}. Check the id with get([…]).")
+        return NotFound(
+            f"No record {where} has the id {id!r}. Ids are compared exactly, letter for letter."
+        )
 
 
 class _Relatives(NamedTuple):

@@ -24,7 +24,8 @@ class Family:
 
     Args:
         ids: Of the documents.
-        field: The metadata field in which a record names its document.
+        field: The metadata field in which a record names its document; None for the documents
+            alone.
         parts: Whether ``a`` also stands for its parts ``a#0``, ``a#1``, …
 
     Raises:
@@ -32,11 +33,12 @@ class Family:
     """
 
     ids: tuple[str, ...]
-    field: str
+    field: str | None
     parts: bool = False
 
-    def __init__(self, ids: Iterable[str], field: str, *, parts: bool = False) -> None:
-        if not isinstance(field, str) or not field or field.startswith("$"):
+    def __init__(self, ids: Iterable[str], field: str | None, *, parts: bool = False) -> None:
+        named = isinstance(field, str) and field and not field.startswith("$")
+        if field is not None and not named:
             raise RecordError(
                 "A family's field is the name of a metadata field, such as 'doc_id'; got "
                 f"{field!r}."

@@ -131,7 +131,14 @@ def test_delete_takes_a_family_and_more(store):
     assert store.document_ids() == []
 
 
-@pytest.mark.parametrize("field", ["", "$in", 3, None])
+def test_a_family_without_a_field_is_documents_alone(store):
+    store.add([child("1", "p")], documents=[{"id": "p"}, {"id": "q"}])
+    assert store.delete(family=Family(["p", "no"], None)) == 0
+    assert store.count() == 1
+    assert store.document_ids() == ["q"]
+
+
+@pytest.mark.parametrize("field", ["", "$in", 3])
 def test_a_familys_field_is_a_name(field):
     with pytest.raises(RecordError, match="name of a metadata field"):
         Family(["p"], field)
