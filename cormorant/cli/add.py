@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cormorant.cli.reading import SUFFIXES, Failure, Item, Source, expand
+from cormorant.cli.reading import SUFFIXES, Failure, Item, Skipped, Source, expand
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
     Verb,
@@ -41,8 +41,10 @@ class _Tally:
     added: int = 0
     updated: int = 0
     removed: int = 0
+    unchanged: int = 0
     embedded: int = 0
     failed: list[Failure] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -103,9 +105,14 @@ def _found(args: Namespace, tally: _Tally) -> Iterator[tuple[Source, Iterator[It
         if isinstance(source, Failure):
             tally.failed.append(source)
             continue
+        if isinstance(source, Skipped):
+            tally.skipped.append(source)
+            continue
         items = source.items()
         peeked = next(items, None)
-        if peeked is None:
+        if peeked is None and source.found:
+            tally.skipped.append(Skipped(source.name, "is empty"))
+        elif peeked is None:
             tally.failed.append(Failure(source.name, 0, "is empty: nothing to add."))
         elif isinstance(peeked, Failure) and peeked.line == 0:
             tally.failed.append(peeked)
@@ -149,6 +156,14 @@ def _store_source(
 def _store_batch(
     store: Door, choice: Choice, source: Source, batch: list[tuple[int, Record]], tally: _Tally
 ) -> None:
+    known = _known(store, [record.id for _, record in batch])
+    changed = [
+        (line, record)
+        for line, record in batch
+        if not _held(known.get(record.id), record, source, embeds=choice.embedder is not None)
+    ]
+    tally.unchanged += len(batch) - len(changed)
+    batch = changed
     records = choice.embedded([record for _, record in batch])
     tally.embedded += sum(new is not old for new, (_, old) in zip(records, batch, strict=True))
     try:
@@ -166,6 +181,25 @@ def _store_batch(
         return
     tally.added += result.added
     tally.updated += result.updated
+
+
+def _known(store: Door, ids: list[str]) -> dict[str, Record]:
+    try:
+        return {record.id: record for record in store.get(ids, with_vectors=True)}
+    except UsageError:
+        return {}  # an id no store can hold: adding the batch says which
+
+
+def _held(known: Record | None, record: Record, source: Source, *, embeds: bool) -> bool:
+    """Is the record in the store as it is, so that embedding it again would buy nothing?"""
+    if known is None or record.vector is not None or known.text != record.text:
+        return False
+    if embeds and known.vector is None:
+        return False
+    if source.cut is None and source.path is not None and source.path.suffix.lower() == ".jsonl":
+        return known.metadata == record.metadata
+    # A text's metadata are ours; what a scope stamped beside them is not.
+    return all(known.metadata.get(name) == value for name, value in record.metadata.items())
 
 
 def _check_encoding(name: str) -> None:
@@ -186,12 +220,17 @@ def _report(
         console.error(str(failure))
     if len(tally.failed) > _SHOWN:
         console.error(f"… and {len(tally.failed) - _SHOWN} more like these; --json lists them all.")
+    if tally.skipped and not args.json:
+        named = ", ".join(f"{skipped.file} ({skipped.why})" for skipped in tally.skipped[:3])
+        more = f" and {len(tally.skipped) - 3} more" if len(tally.skipped) > 3 else ""
+        console.note(f"passed over: {named}{more}.")
     if args.json:
         fields: dict[str, Any] = {
             "files": tally.files,
             "added": tally.added,
             "updated": tally.updated,
             "removed": tally.removed,
+            "unchanged": tally.unchanged,
             "embedded": tally.embedded,
             "embedder": choice.spec if choice else None,
             "degraded": list(choice.degraded) if choice else [],
@@ -199,11 +238,14 @@ def _report(
                 {"file": failure.file, "line": failure.line, "error": failure.error}
                 for failure in tally.failed
             ],
+            "skipped": [{"file": skipped.file, "why": skipped.why} for skipped in tally.skipped],
             "seconds": seconds,
         }
         console.json(fields)
     else:
         parts = [f"{tally.added} added", f"{tally.updated} updated"]
+        if tally.unchanged:
+            parts.append(f"{tally.unchanged} unchanged")
         if tally.removed:
             parts.append(f"{tally.removed} removed")
         if tally.embedded:
@@ -218,9 +260,10 @@ VERB = Verb(
     says="add files to a store, or update what they hold",
     tells=(
         "Text and Markdown are cut at paragraphs into records of up to about 500 characters, with "
-        "the ids FILE#0, FILE#1, …; adding a file again replaces its records and removes those it "
-        "no longer has. A line of a .jsonl file is one record: an object with id, text, metadata "
-        "and vector, where text or vector must be there. What cannot be read is named on stderr, "
+        "the ids FILE#0, FILE#1, … (FILE as it was typed: one file by two paths is two sources); "
+        "adding a file again replaces what changed and removes what it no longer has. Text "
+        "from standard input is named by its content, stdin-HASH#0. A line of a .jsonl file is one "
+        "record: an object with id, text, metadata and vector, where text or vector must be there. What cannot be read is named on stderr, "
         "the rest is stored, and the exit code is 1. Each batch of 256 records is one transaction."
     ),
     arguments=_arguments,
@@ -230,12 +273,15 @@ VERB = Verb(
         "added": "records that are new",
         "updated": "records that replaced one of the same id",
         "removed": "records a text file no longer has",
+        "unchanged": "records that were there already, and were not embedded again",
         "embedded": "records that were given a vector",
         "embedder": "the embedder's specification; null for text only",
         "degraded": "what was left out, a sentence each",
         "failed[].file": "a file that could not be read, or holds a line that could not be stored",
         "failed[].line": "that line, from 1; 0 for the whole file",
         "failed[].error": "why",
+        "skipped[].file": "a file of a folder that was passed over; no failure",
+        "skipped[].why": "why",
         "seconds": "wall time",
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -65,7 +66,8 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
     if args.json:
         console.json({"store": path, **built, "answers": answers, "ndcg_at_10": scores})
     else:
-        console.print(f"Ask it yourself: cormorant search {path} 'your question'")
+        command = "cormorant" if shutil.which("cormorant") else sys.argv[0]
+        console.print(f"Ask it yourself: {command} search {path} 'your question'")
     return 0
 
 
@@ -127,7 +129,7 @@ def _answer(store: Store, choice: Choice, question: Question, show: Screen) -> d
     )
     result = store.search(query)
     right = wanted(question)
-    show.answered(question, result.hits, right)
+    show.answered(question, result.hits, right, compares=choice.embedder is not None)
     return {
         "question": question.text,
         "shows": question.shows,

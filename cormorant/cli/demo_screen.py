@@ -39,12 +39,20 @@ class Screen:
         self._print(f"{made} in {built['build_cpu_seconds']:.1f} s of CPU.")
         self._print(f"{_TICK} marks the paragraph that a question was written for.")
 
-    def answered(self, question: Question, hits: tuple[Hit, ...], right: frozenset[str]) -> None:
-        """A question and its hits as a table."""
+    def answered(
+        self,
+        question: Question,
+        hits: tuple[Hit, ...],
+        right: frozenset[str],
+        *,
+        compares: bool,
+    ) -> None:
+        """A question and its hits as a table; what it shows, if there is more than one leg."""
         style = self._console.style
         self._print()
         self._print(style(question.text, "bold"))
-        self._print(style(question.shows, "dim"))
+        if compares:
+            self._print(style(question.shows, "dim"))
         head = ["", "fused", "vector", "", "BM25", "", "matched terms", "record", ""]
         if not hits:
             self._print("no hits")

@@ -16,7 +16,7 @@ from cormorant.cli.paragraphs import split
 from cormorant.errors import RecordError
 from cormorant.model import Record
 
-__all__ = ["SUFFIXES", "Failure", "Source", "expand"]
+__all__ = ["SUFFIXES", "Failure", "Skipped", "Source", "expand"]
 
 SUFFIXES = (".txt", ".md", ".jsonl")
 _FIELDS = frozenset(("id", "text", "metadata", "vector"))
@@ -43,6 +43,14 @@ class Failure:
         return f"{self.file}{f', line {self.line}' if self.line else ''}: {self.error}"
 
 
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Files of a folder that were passed over, which is no failure."""
+
+    file: str
+    why: str
+
+
 Item: TypeAlias = "tuple[int, Record] | Failure"
 
 
@@ -57,12 +65,14 @@ class Source:
             the source is read.
         cut: How many records the text was cut into; None for JSON lines, whose ids are
             their own.
+        found: Whether a folder led to it, rather than its own name.
     """
 
     path: Path | None
     encoding: str = "utf-8"
     prefix: str = ""
     cut: int | None = field(default=None)
+    found: bool = False
 
     @property
     def name(self) -> str:
@@ -120,7 +130,7 @@ class Source:
             yield number, record
 
 
-def expand(names: Sequence[str], encoding: str) -> Iterator[Source | Failure]:
+def expand(names: Sequence[str], encoding: str) -> Iterator[Source | Failure | Skipped]:
     """The sources that the arguments name: ``-`` is standard input, a folder its text files.
 
     Hidden files and folders inside a folder are left out; files are taken in sorted order.
@@ -130,12 +140,18 @@ def expand(names: Sequence[str], encoding: str) -> Iterator[Source | Failure]:
         if name == "-":
             yield Source(None, encoding)
         elif path.is_dir():
-            found = sorted(
-                p for p in path.rglob("*") if _wanted(p.relative_to(path)) and p.is_file()
+            files = sorted(
+                p for p in path.rglob("*") if not _hidden(p.relative_to(path)) and p.is_file()
             )
+            found = [p for p in files if p.suffix.lower() in SUFFIXES]
             if not found:
                 yield Failure(name, 0, f"a folder without {', '.join(SUFFIXES)} files.")
-            yield from (Source(p, encoding) for p in found)
+            yield from (
+                Skipped(str(p), f"accepted are {', '.join(SUFFIXES)}")
+                for p in files
+                if p.suffix.lower() not in SUFFIXES
+            )
+            yield from (Source(p, encoding, found=True) for p in found)
         elif path.exists() and path.suffix.lower() not in SUFFIXES:
             yield Failure(
                 name,
@@ -147,9 +163,8 @@ def expand(names: Sequence[str], encoding: str) -> Iterator[Source | Failure]:
             yield Source(path, encoding)
 
 
-def _wanted(path: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.parts)
-    return path.suffix.lower() in SUFFIXES and not hidden
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _decode(raw: bytes, encoding: str) -> str:

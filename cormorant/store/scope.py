@@ -102,7 +102,8 @@ class Scope:
             example = ", ".join(f'{field}="…"' for field in missing)
             raise ScopeError(
                 f"This store requires a scope on {', '.join(missing)} (an equality or $in); "
-                f"the call has {self or 'none'}. Use store.scope({example})."
+                f"the call has {self or 'none'}. Use store.scope({example}), or --scope on the "
+                "command line."
             )
 
     def stamp(self, metadata: dict[str, Any], *, id: str) -> dict[str, Any]:
@@ -118,10 +119,12 @@ class Scope:
         for field, predicate in self._predicates:
             values = [value.raw for value in reach(metadata, field).values]
             operators = predicate if isinstance(predicate, Mapping) else {"$eq": predicate}
-            if not self.filter.matches(metadata) or not _all_inside(field, operators, values):
+            inside = parse({field: predicate}).matches(metadata)
+            if not inside or not _all_inside(field, operators, values):
+                held = f"its {field} holds {values!r}" if values else f"it has no {field}"
                 raise ScopeError(
-                    f"Record {id!r} is outside the scope {self}: its {field} holds {values!r}, "
-                    "and every value must satisfy the scope."
+                    f"Record {id!r} is outside the scope: {held}, and every value must satisfy "
+                    f"{predicate!r}."
                 )
         return metadata
 

@@ -167,7 +167,7 @@ def test_standard_input(tmp_path):
         done = subprocess.run(
             command, input="鸬鹚潜水".encode(), capture_output=True, check=True, cwd=tmp_path
         )
-    assert done.stdout.startswith(b"0 added, 1 updated")
+    assert done.stdout.startswith(b"0 added, 0 updated, 1 unchanged")
 
 
 def test_an_unknown_encoding_is_refused(run, tmp_path):
@@ -559,3 +559,21 @@ def test_a_scope_confines_every_verb_that_touches_records(run, run_json, tmp_pat
     assert "0 deleted" in run("delete", "scoped", "rival:1", *acme)[1]
     for wrong in ('{"tenant": null}', "acme", "[]"):
         assert run("search", "scoped", "harbour", "--scope", wrong)[0] == 2
+
+
+def test_what_did_not_change_is_not_stored_again(run_json, tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in ("a.md", "b.md"):
+        (folder / name).write_text(f"the text of {name}")
+    (folder / "c.csv").write_text("1,2")
+    (folder / "empty.md").write_text("")
+    code, first, _ = run_json("add", "kb", folder, "--embedder", "none")
+    assert (code, first["added"], first["failed"]) == (0, 2, [])
+    assert {skipped["why"] for skipped in first["skipped"]} == {
+        "is empty",
+        "accepted are .txt, .md, .jsonl",
+    }
+    (folder / "b.md").write_text("another text")
+    _, again, _ = run_json("add", "kb", folder, "--embedder", "none")
+    assert (again["added"], again["updated"], again["unchanged"]) == (0, 1, 1)

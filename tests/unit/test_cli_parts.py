@@ -195,7 +195,9 @@ def test_folders_files_and_what_is_neither(tmp_path):
         path = tmp_path / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
-    found = list(expand([str(tmp_path / "docs")], "utf-8"))
+    passed, *found = expand([str(tmp_path / "docs")], "utf-8")
+    assert passed.file.endswith("e.pdf")
+    assert "accepted are" in passed.why
     assert [s.path.name for s in found] == ["a.md", "b.txt", "c.jsonl"]
     (tmp_path / "empty").mkdir()
     (none,) = expand([str(tmp_path / "empty")], "utf-8")
