@@ -261,10 +261,11 @@ VERB = Verb(
     tells=(
         "Text and Markdown are cut at paragraphs into records of up to about 500 characters, with "
         "the ids FILE#0, FILE#1, … (FILE as it was typed: one file by two paths is two sources); "
-        "adding a file again replaces what changed and removes what it no longer has. Text "
-        "from standard input is named by its content, stdin-HASH#0. A line of a .jsonl file is one "
-        "record: an object with id, text, metadata and vector, where text or vector must be there. What cannot be read is named on stderr, "
-        "the rest is stored, and the exit code is 1. Each batch of 256 records is one transaction."
+        "adding a file again replaces what changed and removes what it no longer has. Text from "
+        "standard input is named by its content, stdin-HASH#0. A line of a .jsonl file is one "
+        "record: an object with id, text, metadata and vector, where text or vector must be "
+        "there. What cannot be read is named on stderr, the rest is stored, and the exit code is "
+        "1. Each batch of 256 records is one transaction."
     ),
     arguments=_arguments,
     run=_run,
