@@ -24,21 +24,17 @@ class QueryTerm(NamedTuple):
         term: As given.
         times: How often the query has it.
         df: How many live records have it.
-        parts: Its postings, by ascending slots, dead ones included.
-        alive: For each part, bool by posting; None if nothing is dead.
+        parts: Its live postings, by ascending slots.
     """
 
     term: str
     times: int
     df: int
     parts: list[Postings]
-    alive: list[Mask] | None
 
     def postings(self) -> Postings:
-        """The live postings of all parts, as one."""
+        """All parts as one."""
         parts = self.parts
-        if self.alive is not None:
-            parts = [part.at(kept) for part, kept in zip(parts, self.alive, strict=True)]
         if len(parts) == 1:
             return parts[0]
         return Postings(*map(np.concatenate, zip(*parts, strict=True)))
@@ -68,15 +64,17 @@ def find(
             held.append(postings)
     found = []
     for (term, count), held in zip(counts.items(), parts, strict=True):
-        kept = None if alive is None else [alive.take(part.slots) for part in held]
-        if kept is None:
-            df = sum(len(part.slots) for part in held)
-        else:
-            df = sum(map(int, map(np.count_nonzero, kept)))
+        live = held if alive is None else [_living(part, alive) for part in held]
+        df = sum(len(part.slots) for part in live)
         if df:
-            found.append(QueryTerm(term, count, df, held, kept))
+            found.append(QueryTerm(term, count, df, live))
     found.sort(key=lambda one: (one.df, names[one.term]))
     return found
+
+
+def _living(part: Postings, alive: Mask) -> Postings:
+    kept = np.flatnonzero(alive.take(part.slots))
+    return part if len(kept) == len(part.slots) else part.at(kept)
 
 
 def locate(

@@ -34,9 +34,9 @@ class Postings(NamedTuple):
     tf: NDArray[Any]
     lengths: NDArray[Any]
 
-    def at(self, which: NDArray[Any]) -> Postings:
-        """Some of them: positions, or True where wanted."""
-        return Postings(self.slots[which], self.tf[which], self.lengths[which])
+    def at(self, which: NDArray[np.intp]) -> Postings:
+        """Those at some positions."""
+        return Postings(self.slots.take(which), self.tf.take(which), self.lengths.take(which))
 
 
 @dataclass(frozen=True, slots=True)
