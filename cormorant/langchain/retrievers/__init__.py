@@ -12,6 +12,7 @@ from typing import Any
 # Name to the module it lives in. One line per module, in alphabetical order.
 _HOMES = {
     "BM25Retriever": "bm25",
+    "ContextualCompressionRetriever": "contextual_compression",
     "EnsembleRetriever": "ensemble",
     "HybridRetriever": "hybrid",
     "MergerRetriever": "merger_retriever",

@@ -105,7 +105,7 @@ class LLMListwiseRerank(Compressor):
         prompt = _PROMPT if prompt is None else prompt
         as_text = not _is_structured(llm)
         model = llm | StrOutputParser() if as_text else llm.with_structured_output(RankDocuments)
-        return cls(reranker=_Ordering(ids=prompt | model, as_text=as_text), **kwargs)
+        return cls(reranker=Ordering(ids=prompt | model, as_text=as_text), **kwargs)
 
     @override
     def _compress(self, call: Call) -> Answer:
@@ -179,7 +179,7 @@ class LLMListwiseRerank(Compressor):
         return placed(call.answer, order, who=self.get_name(), top_n=top_n).degrading(*notes)
 
 
-class _Ordering(RunnableSerializable[dict[str, Any], list[Document]]):
+class Ordering(RunnableSerializable[dict[str, Any], list[Document]]):
     """``{"query", "documents"}`` to the documents in the order a chain gives their ids."""
 
     ids: Runnable[Any, Any]

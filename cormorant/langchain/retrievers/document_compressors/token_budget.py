@@ -22,10 +22,8 @@ WhenFull = Literal["skip", "stop", "cut"]
 """What becomes of a document that does not fit: ``skip`` it and try the next, ``stop`` there, or
 ``cut`` its text at the end of a sentence and stop."""
 
-_PIECES: Final = re.compile(
-    r"[⺀-鿿가-힯豈-﫿＀-￯]"  # one character, one token
-    r"|[^\W\d_⺀-鿿가-힯豈-﫿＀-￯]+|\d+|\s*[^\w\s]|_"
-)
+_CJK: Final = "⺀-鿿가-힯豈-﫿＀-￯\U00020000-\U0003ffff"
+_PIECES: Final = re.compile(rf"[{_CJK}]|[^\W\d_{_CJK}]+|\d+|[^\w\s]|_")
 _ENDS: Final = re.compile(r"[.!?…。！？]+[\"'”’）)\]]*(?:\s|$)|[。！？]|\n")
 
 
@@ -129,9 +127,9 @@ class TokenBudgetPacker(Transformer):
 def estimate_tokens(text: str) -> int:
     """About how many tokens a text has for a language model, without its tokenizer.
 
-    One for each CJK character, each mark, each four letters of a word and each three digits of a
-    number, rounded up. More than GPT-like tokenizers count for most texts; where the number must
-    hold, give the model's own.
+    One for each CJK character and each mark; for a word one in four letters, or in two if they
+    are not Latin; for a number one in three digits; rounded up. Where the number must hold, give
+    the model's own count.
     """
     tokens = 0
     for match in _PIECES.finditer(text):
@@ -139,7 +137,7 @@ def estimate_tokens(text: str) -> int:
         if piece[0].isdigit():
             tokens += -(-len(piece) // 3)
         elif piece[0].isalpha():
-            tokens += -(-len(piece) // 4)
+            tokens += -(-len(piece) // (4 if piece.isascii() else 2))
         else:
             tokens += 1
     return tokens
