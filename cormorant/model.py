@@ -91,8 +91,10 @@ class Query:
             text and a vector are given, else the one that is.
         filter: A dict in the filter language, or a predicate on a Record.
         top_k: Hits wanted, at least 1.
-        fetch_k: Candidates per leg (and for MMR); at least ``top_k``. None takes
-            :func:`cormorant.defaults.leg_fetch_k`, or 20 candidates for MMR.
+        fetch_k: Candidates each leg hands to fusion, and MMR chooses among; at least
+            ``top_k``. None takes, in hybrid mode, with or without MMR,
+            :func:`cormorant.defaults.leg_fetch_k`, the larger of 50 and 4 · ``top_k``; in one
+            leg with MMR, the larger of 20 and ``top_k``. One leg without MMR does not read it.
         min_score: Lowest relevance kept, in [0, 1]; see ``docs/scores.md``.
         weights: Trust in each leg, ``{"vector": .5, "text": .5}``; at least 0, not all 0.
         fusion: ``z`` (standardised scores, the default), ``rrf`` or ``minmax``.
@@ -254,7 +256,9 @@ class Result:
         hits: Best first.
         mode: What was run.
         stages: In the order they ran.
-        exact: True only if the ranking is what a full scan would give.
+        exact: True only if the hits are certainly those, in that order, of a full scan: the
+            same search with ``fetch_k`` = the number of records. False if that is not proven;
+            see ``docs/scores.md``.
         complete: False if fewer than ``top_k`` hits came back though more might exist.
         degraded: What was left out or done in a lesser way, a sentence each; empty is good.
         plan: How each leg was run, one sentence each.

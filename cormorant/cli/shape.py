@@ -35,7 +35,7 @@ RESULT_FIELDS = {
     "hits[].legs.*.terms[].df": "records that contain it",
     "hits[].legs.*.terms[].count": "times it occurs in the question",
     "hits[].contributions": "each leg's part in a fused score; they add up to it",
-    "exact": "true if the ranking is what a full scan would give",
+    "exact": "true if the ranking is certainly what a full scan gives; false if not proven",
     "complete": "false if more hits might exist than came back",
     "degraded": "what was left out or done in a lesser way, a sentence each",
     "plan": "how each leg was run, a sentence each",

@@ -393,3 +393,18 @@ def test_statistics_come_from_the_sample_whatever_the_filter():
         assert hit.legs["vector"].standard == free[hit.id]
     sampled = [run(snapshot, Query(**asked)).hits[0]]
     assert sampled[0].legs["text"].standard == 0.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "fetch_k"),
+    [
+        ({"text": "a", "vector": [1.0]}, 50),
+        ({"text": "a", "vector": [1.0], "top_k": 20}, 80),
+        ({"text": "a", "vector": [1.0], "mmr_lambda": 0.5}, 50),
+        ({"vector": [1.0], "mmr_lambda": 0.5}, 20),
+        ({"vector": [1.0], "mmr_lambda": 0.5, "top_k": 30}, 30),
+        ({"text": "a", "vector": [1.0], "mmr_lambda": 0.5, "fetch_k": 33}, 33),
+    ],
+)
+def test_how_many_candidates_are_fetched(asked, fetch_k):
+    assert Query(**asked).resolved_fetch_k == fetch_k
