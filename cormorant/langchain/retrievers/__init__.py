@@ -13,9 +13,11 @@ from typing import Any
 _HOMES = {
     "BM25Retriever": "bm25",
     "ContextualCompressionRetriever": "contextual_compression",
+    "DecompositionRetriever": "decomposition",
     "EnsembleRetriever": "ensemble",
     "HybridRetriever": "hybrid",
     "MergerRetriever": "merger_retriever",
+    "MultiQueryRetriever": "multi_query",
     "Retriever": "base",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - the table is the one list of names
