@@ -5,6 +5,7 @@ The one place that knows table definitions, pragmas and SQLite's error codes.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any, Final
@@ -72,6 +73,7 @@ _OBJECTS: Final = (
     "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 )
 _TRANSIENT: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_TOOBIG}
+_ROOM_BYTES: Final = 64 * 1024
 _PRIMARY = 0xFF  # extended codes carry the primary one in the low byte
 
 
@@ -173,7 +175,7 @@ def sql_error(
     where = str(path) if path is not None else ":memory:"
     name = getattr(exc, "sqlite_errorname", type(exc).__name__)
     code = (getattr(exc, "sqlite_errorcode", None) or 0) & _PRIMARY
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
         return StoreError(
             f"Could not {doing} {where}: the disk is full ({name}). {stored} Free some space, "
             "then open the store again."
@@ -203,6 +205,16 @@ def sql_error(
         f"Could not {doing} {where}: SQLite says {exc} ({name}). {stored} Check the disk, then "
         "open the store again."
     )
+
+
+def _is_full(path: Path | None) -> bool:
+    """Is there no room left? SQLite does not say so for its shared memory."""
+    if path is None:
+        return False
+    try:
+        return shutil.disk_usage(path.parent).free < _ROOM_BYTES
+    except OSError:
+        return False
 
 
 def is_transient(exc: sqlite3.Error) -> bool:

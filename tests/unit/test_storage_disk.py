@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from cormorant.errors import CorruptionError, StoreError
-from cormorant.storage import NewRecord, Storage, files
+from cormorant.storage import NewRecord, Storage, files, sql
 
 
 @pytest.fixture
@@ -300,3 +302,17 @@ def test_what_the_system_refuses_when_opening_is_ours(folder: Path) -> None:
         with pytest.raises(StoreError, match="EMFILE"):
             Storage.open(folder)
     Storage.open(folder).close()
+
+
+def test_a_full_disk_is_said_where_sqlite_calls_it_an_io_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
+    folder.mkdir()
+    said = str(sql.sql_error(error, folder / "cormorant.sqlite", "open"))
+    assert "SQLite says disk I/O error (SQLITE_IOERR_SHMSIZE)" in said
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
+    said = str(sql.sql_error(error, folder / "cormorant.sqlite", "open"))
+    assert "the disk is full (SQLITE_IOERR_SHMSIZE)" in said
