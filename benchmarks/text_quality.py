@@ -43,7 +43,7 @@ def judge(folder, *, traditional=False):
     start = time.process_time()
     run = {}
     for query in asked:
-        slots = index.search(analyzer.query_terms(query["text"]), k=10).slots
+        slots = index.ask(analyzer.query_terms(query["text"])).search(k=10).slots
         run[query["id"]] = [documents[slot]["id"] for slot in slots]
     spent = (time.process_time() - start) / len(asked) * 1000
     judged = {query["id"]: qrels[query["id"]] for query in asked}
