@@ -7,6 +7,7 @@ weights, made here: nothing is downloaded.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import pickle
 import sys
 import threading
@@ -39,16 +40,16 @@ TEXTS = ("a cormorant dives", "a heron waits for fish", "a boat is red", "fish",
 QUERY = "what dives for fish"
 
 
-def build(folder, *, sign=1.0, labels=1):
-    """A BERT of one layer, saved as sentence-transformers saves; ``sign`` turns its verdicts."""
+def build(folder, *, labels=1):
+    """A BERT of one layer, saved as sentence-transformers saves."""
     import torch
     from sentence_transformers import CrossEncoder
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+    from tokenizers import BertWordPieceTokenizer
+    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
     parts = folder.with_suffix(".parts")
-    parts.mkdir()
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    (parts / "vocab.txt").write_text("\n".join(vocabulary))
+    special = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    vocabulary = {word: number for number, word in enumerate([*special.values(), *WORDS])}
     torch.manual_seed(7)
     config = BertConfig(
         vocab_size=len(vocabulary),
@@ -57,15 +58,15 @@ def build(folder, *, sign=1.0, labels=1):
         num_attention_heads=2,
         intermediate_size=32,
         max_position_embeddings=64,
-        initializer_range=0.5,
+        initializer_range=0.2,
         num_labels=labels,
     )
     model = BertForSequenceClassification(config).eval()
-    with torch.no_grad():
-        model.classifier.weight.mul_(sign)
-        model.classifier.bias.mul_(sign)
     model.save_pretrained(parts)
-    BertTokenizerFast(vocab_file=str(parts / "vocab.txt")).save_pretrained(parts)
+    PreTrainedTokenizerFast(
+        tokenizer_object=BertWordPieceTokenizer(vocabulary)._tokenizer,
+        **{f"{kind}_token": token for kind, token in special.items()},
+    ).save_pretrained(parts)
     CrossEncoder(str(parts), activation_fn=torch.nn.Identity()).save_pretrained(str(folder))
     return folder
 
@@ -99,6 +100,7 @@ async def test_it_reorders_as_its_weights_say(folder):
     logits = by_hand(folder, TEXTS)
     expected = sorted(range(len(TEXTS)), key=lambda i: -logits[i])
     assert expected != list(range(len(TEXTS))), "the order must change for the test to tell"
+    assert min(b - a for a, b in itertools.pairwise(sorted(logits))) > 1e-4, "no ties"
     reranker = CrossEncoderReranker(model_name=str(folder), top_n=None)
     asked = {"query": QUERY, "documents": found(*TEXTS)}
     for out in (reranker.invoke(asked), await reranker.ainvoke(asked)):
@@ -108,7 +110,16 @@ async def test_it_reorders_as_its_weights_say(folder):
 
 
 def test_turned_weights_turn_the_order(folder, tmp_path):
-    turned = build(tmp_path / "turned", sign=-1.0)
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    turned = tmp_path / "turned"
+    encoder = CrossEncoder(str(folder))
+    classifier = dict(encoder.named_parameters())
+    with torch.no_grad():
+        for name in [name for name in classifier if "classifier" in name]:
+            classifier[name].neg_()
+    encoder.save_pretrained(str(turned))
     asked = {"query": QUERY, "documents": found(*TEXTS)}
     one = CrossEncoderReranker(model_name=str(folder), top_n=None).invoke(asked)
     other = CrossEncoderReranker(model_name=str(turned), top_n=None).invoke(asked)

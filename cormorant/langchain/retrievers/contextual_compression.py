@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 from typing import Any, ClassVar, Final
 
+from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from typing_extensions import override
 
 from cormorant.errors import ScopeError, UsageError
-from cormorant.langchain.provenance import Answer
+from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.base import Retriever
 from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.document_compressors.base import acompressed, compressed
 from cormorant.langchain.retrievers.document_compressors.compressor import Call
 from cormorant.langchain.retrievers.document_compressors.foreign import as_compressor
+from cormorant.langchain.retrievers.fusing import ranked_step
 from cormorant.langchain.retrievers.fusing_retriever import check_depth
 from cormorant.langchain.retrievers.legs import LegCall, OnError, own_k
 
@@ -107,7 +109,7 @@ class ContextualCompressionRetriever(Retriever):
         try:
             return compressed([self.base_compressor], call)
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
-            return self._degraded(found, k, error)
+            return self._degraded(call.answer, k, error)
 
     @override
     async def _afind(self, query: str, run: Run, **asked: Any) -> Answer:
@@ -119,7 +121,7 @@ class ContextualCompressionRetriever(Retriever):
         try:
             return await acompressed([self.base_compressor], call)
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
-            return self._degraded(found, k, error)
+            return self._degraded(call.answer, k, error)
 
     def _leg(self, asked: dict[str, Any]) -> tuple[int | None, LegCall]:
         """How many documents are wanted, and what the retriever is asked."""
@@ -133,7 +135,8 @@ class ContextualCompressionRetriever(Retriever):
         return k, LegCall("base_retriever", self.base_retriever, arguments)
 
     def _call(self, found: Answer, query: str, run: Run, k: int | None) -> Call:
-        return Call(found, query, run.child_config("base_compressor"), k)
+        begun = found.of([_begun(document, rank) for rank, document in enumerate(found, start=1)])
+        return Call(begun, query, run.child_config("base_compressor"), k)
 
     def _degraded(self, found: Answer, k: int | None, error: Exception) -> Answer:
         who = as_compressor(self.base_compressor).get_name()
@@ -144,3 +147,11 @@ class ContextualCompressionRetriever(Retriever):
         wanted = getattr(self.base_compressor, "top_n", None) if k is None else k
         own = found.degrading(says)
         return own if not isinstance(wanted, int) else cut(own, wanted)
+
+
+def _begun(document: Document, rank: int) -> Document:
+    """The document with its rank before the compressor, if it does not tell of its way yet."""
+    known = of(document)
+    if known.journey:
+        return document
+    return journeyed(document, ranked_step(known.method or "retrieve", rank, known.score))
