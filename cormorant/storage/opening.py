@@ -123,7 +123,7 @@ def first_settings(connection: sqlite3.Connection, config: Mapping[str, Any] | N
 
 
 def make_folders(folder: Path) -> None:
-    """The folders of a store; durable once ``name_database`` has synced the folder around them."""
+    """The folders of a store; ``name_database`` syncs the folder around them."""
     for name in _FOLDERS:
         with files.translated(folder / name, "create the folder"):
             (folder / name).mkdir()
@@ -154,8 +154,12 @@ def new_database(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 def name_database(folder: Path) -> None:
-    """Give the finished SQLite file its name: from now on the folder is a store."""
+    """Give the finished SQLite file its name: from now on the folder is a store.
+
+    What is beside the file is made durable first: names may reach the disk in any order.
+    """
     new, database = folder / _NEW, folder / DATABASE
+    files.sync_folder(folder)
     try:
         new.rename(database)
     except OSError as exc:
@@ -164,8 +168,7 @@ def name_database(folder: Path) -> None:
         files.sync_folder(folder)
     except StoreError:
         # A name whose sync failed may never become durable: nobody shall take it for a store.
-        with contextlib.suppress(OSError):
-            database.rename(new)
+        files.unlink(database)
         raise
 
 
@@ -241,6 +244,8 @@ def _fill(folder: Path, config: Mapping[str, Any] | None) -> None:
 
 def _unmake(folder: Path) -> None:
     """Remove what an unfinished creation left; nothing that holds anything."""
+    if (folder / DATABASE).exists():
+        return  # it could not be taken away: then it shall be whole
     for entry in folder.iterdir():
         if entry.name.startswith(_NEW):
             files.unlink(entry)

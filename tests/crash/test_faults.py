@@ -91,3 +91,22 @@ def test_a_call_that_fails(
         | {"bad": len(bad)}
     )
     assert not bad, note + "\n" + "\n".join(map(str, bad))
+
+
+@pytest.mark.usefixtures("traced")
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("at", numbered(40, fast=0))
+def test_a_call_that_fails_while_a_store_is_made(
+    at: int, times: int, tmp_path: Path, tally: Counter[str]
+) -> None:
+    """Whatever the failed attempt leaves, it is in nobody's way."""
+    fault = Fault("fail", at=at, times=times, error=errno.ENOSPC)
+    trial = traced_trial(tmp_path / "disk", 1, 0, fault, options=("--retry",))
+    note = f"struck {trial.recording.struck}, said {trial.said}"
+    assert not [line for line in trial.said if line.startswith("crash ")], note
+    if times == 1 and trial.said[-1] != "stopped":
+        assert "ack open" in trial.said, note
+    assert not judge(tmp_path / "disk" / "store", [], trial.said), note
+    bad = power_losses(trial, tmp_path / "images", dice=at, images=IMAGES)
+    tally.update({"runs": 1, "faults": 1, "power losses": IMAGES, "bad": len(bad)})
+    assert not bad, note + "\n" + "\n".join(map(str, bad))

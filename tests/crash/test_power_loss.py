@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from crashlab.disk import image
+from crashlab.disk import MODES, image
 from crashlab.judge import contents, judge
 from crashlab.plan import open_store
 from crashlab.runs import Trial, numbered, power_losses, traced_trial
@@ -87,6 +87,32 @@ def test_power_loss_after_a_kill(run: int, tmp_path: Path, tally: Counter[str]) 
     bad = power_losses(second, tmp_path / "images", dice=run, images=IMAGES)
     tally.update({"runs": 1, "kills": 1, "power losses": IMAGES, "bad": len(bad)})
     assert not bad, f"killed at {first.recording.struck}\n" + "\n".join(map(str, bad))
+
+
+@pytest.mark.parametrize(
+    ("modes", "throws"),
+    [
+        pytest.param(("torn", "names", "data"), 1, id="some"),
+        pytest.param(MODES, 8, id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_power_loss_while_a_store_is_made(
+    modes: tuple[str, ...], throws: int, tmp_path: Path, tally: Counter[str]
+) -> None:
+    """At every single point: whatever is left, it is a store or may become one."""
+    trial = traced_trial(tmp_path / "disk", 1, 0)
+    assert trial.said == ["ack open", "ack close"]
+    bad = []
+    for cut in range(len(trial.recording.events) + 1):
+        acks = trial.recording.acks(cut)
+        for mode in modes:
+            for throw in range(throws):
+                folder = tmp_path / f"{cut}-{mode}-{throw}"
+                image(trial.recording, cut, mode, random.Random(throw)).write_to(folder)
+                says = judge(folder / "store", [], acks)
+                bad += [f"cut {cut}, mode {mode}, dice {throw}: {says}"] if says else []
+                tally["power losses"] += 1
+    assert not bad, "\n".join(bad)
 
 
 def test_a_folder_that_a_killed_process_made_has_a_durable_name(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Worker:
         if not self._try("open", self._open) and not (self.retry and self._try("open", self._open)):
             raise Stop
         todo = list(zip(self.ops, self.states, self.states[1:], strict=False))[self.skip :]
-        if self.skip:
+        if self.skip and todo:
             self._clear(todo[0][0])
         for op, before, after in todo:
             if self._try(str(op.place), lambda op=op: self._perform(op)):
