@@ -11,6 +11,7 @@ from typing import Any
 
 # Name to the module it lives in. One line per module, in alphabetical order.
 _HOMES = {
+    "AutoMergingRetriever": "auto_merging",
     "BM25Retriever": "bm25",
     "ContextualCompressionRetriever": "contextual_compression",
     "DecompositionRetriever": "decomposition",
@@ -18,7 +19,13 @@ _HOMES = {
     "HybridRetriever": "hybrid",
     "MergerRetriever": "merger_retriever",
     "MultiQueryRetriever": "multi_query",
+    "MultiVectorRetriever": "multi_vector",
+    "ParentDocumentRetriever": "parent_document_retriever",
+    "PreviousNextRetriever": "window",
     "Retriever": "base",
+    "SelfQueryRetriever": "self_query",
+    "SentenceSplitter": "sentences",
+    "SentenceWindowRetriever": "window",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - the table is the one list of names
 

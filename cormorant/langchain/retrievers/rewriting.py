@@ -17,13 +17,14 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import set_config_context
 from langchain_core.runnables.utils import coro_with_context
 
-from cormorant.errors import ScopeError, UsageError
+from cormorant.errors import CormorantError, ScopeError, UsageError
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.document_compressors.answers import text_of
 from cormorant.langchain.retrievers.legs import OnError
 
 __all__ = [
+    "RewriteError",
     "aask_model",
     "ask_model",
     "excuse",
@@ -32,6 +33,7 @@ __all__ = [
     "questions",
     "refused",
     "told",
+    "unthought",
 ]
 
 logger = logging.getLogger(__name__)
@@ -72,6 +74,10 @@ _REFUSAL: Final = re.compile(
 _PAIRS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "「": "」", "`": "`", "*": "*", "_": "_"}
 
 
+class RewriteError(CormorantError):
+    """A model made nothing usable of a question."""
+
+
 def ask_model(run: Run, chain: Runnable[Any, Any], input: Any, tag: str) -> Any:
     """Ask a chain, as a child of the retriever's run."""
     return run.within(lambda config: chain.invoke(input, config), tag)
@@ -103,12 +109,17 @@ def refused(text: str) -> bool:
     return bool(_REFUSAL.match(plain))
 
 
+def unthought(text: str) -> str:
+    """The text without what the model thought aloud."""
+    return _THINKING.sub("", text)
+
+
 def passage(output: Any, who: str) -> str:
     """What a chain wrote, as one passage: without thinking aloud and code fences.
 
     Empty if the model refused.
     """
-    text = _FENCE.sub("", _THINKING.sub("", text_of(output, who))).strip()
+    text = _FENCE.sub("", unthought(text_of(output, who))).strip()
     return "" if refused(text) else text
 
 
@@ -138,7 +149,7 @@ def _lines(output: Any, who: str) -> list[str]:
     listed = _listed(output)
     if listed is not None:
         return [_unquoted(line) for line in listed]
-    text = _THINKING.sub("", text_of(output, who))
+    text = unthought(text_of(output, who))
     try:
         listed = _listed(json.loads(_FENCE.sub("", text)))
     except ValueError:

@@ -22,10 +22,10 @@ from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.document_compressors.answers import check_chain
-from cormorant.langchain.retrievers.document_compressors.compressor import RerankError
 from cormorant.langchain.retrievers.fusing import check_rrf_k, fused
 from cormorant.langchain.retrievers.legs import LegCall, OnError, aask_all, ask_all, with_k
 from cormorant.langchain.retrievers.rewriting import (
+    RewriteError,
     aask_model,
     ask_model,
     excuse,
@@ -175,7 +175,7 @@ class SeveralQuestions(Retriever):
         others = [each for each in made if key(each) != key(query)][: self.variants]
         by_name = {f"{self.made} {number}": each for number, each in enumerate(others, start=1)}
         if not made:
-            nothing = RerankError(f"it made no {self.made} of {query!r}")
+            nothing = RewriteError(f"it made no {self.made} of {query!r}")
             return self._alone(query, nothing)
         if self.include_original or not by_name:
             by_name = {"original": query, **by_name}
