@@ -7,6 +7,7 @@ gets, ``fetch_k`` what each leg hands to fusion or to MMR.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -380,12 +381,13 @@ def _whole(name: str, value: object, low: int) -> None:
 def _number(name: str, value: object, low: float, high: float) -> None:
     wanted = f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
     ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not ok or not low <= float(value) <= high or math.isinf(float(value)):  # type: ignore[arg-type]
+    # Compared before it is converted: an integer may be beyond every float.
+    if not ok or not low <= value <= min(high, sys.float_info.max):  # type: ignore[operator]
         raise QueryError(f"{name} must be a number {wanted}; got {value!r}.")
 
 
 def _one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
-    if value not in accepted:
+    if not isinstance(value, str) or value not in accepted:
         raise QueryError(f"{name} must be one of {', '.join(accepted)}; got {value!r}.")
 
 

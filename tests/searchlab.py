@@ -69,6 +69,10 @@ class MemorySnapshot:
         return None if self._vectors is None else self._vectors.shape[1]
 
     @property
+    def without_vector(self) -> int:
+        return int(np.count_nonzero(self.alive & ~self.has_vector))
+
+    @property
     def vector(self) -> ExactIndex | None:
         if self._vectors is None or not (self.alive & self.has_vector).any():
             return None

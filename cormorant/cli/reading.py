@@ -190,7 +190,7 @@ def _looks_like_json_lines(text: str) -> bool:
     first = text.lstrip().split("\n", 1)[0]
     try:
         value = json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and bool({"text", "vector"} & set(value))
 
@@ -198,7 +198,7 @@ def _looks_like_json_lines(text: str) -> bool:
 def _record(line: str, default_id: str) -> Record:
     try:
         value: Any = json.loads(line, parse_constant=_refuse_constant)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"not valid JSON: {error}.") from error
     accepted = "id, text, metadata and vector"
     if not isinstance(value, dict):

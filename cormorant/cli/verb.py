@@ -136,9 +136,9 @@ def _json_object(flag: str, written: str | None, example: str) -> dict[str, Any]
         return None
     try:
         value = json.loads(written)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FilterError(
-            f"{flag} takes a JSON object; got {written!r}: {error}. "
+            f"{flag} takes a JSON object; got {written[:200]!r}: {error}. "
             f"Put single quotes around it, as in {flag} '{example}'."
         ) from error
     if not isinstance(value, dict):

@@ -246,6 +246,20 @@ def _top_k(outcome: Outcome, slot: int, position: int | None) -> Step:
         return Step(
             "top_k", kept=True, says=f"It is hit {rank} of {len(outcome.hits)}.", value=float(rank)
         )
-    where = f"candidate {position + 1}, and so " if position is not None else ""
-    says = f"It is {where}not among the {top_k} that are returned."
-    return Step("top_k", kept=False, says=says)
+    if position is not None:
+        rank, of, where = position + 1, len(outcome.slots), "Of the candidates it is number"
+    elif len(outcome.fetched) != 1:
+        # Fusion lost it before; there is no one ranking to be far down in.
+        says = f"It is not among the {top_k} that are returned."
+        return Step("top_k", kept=False, says=says)
+    else:
+        (fetched,) = outcome.fetched
+        score = float(fetched.leg.score(np.array([slot], dtype=np.int64))[0])
+        (rank, of), where = _rank(outcome, fetched, slot, score), f"By {fetched.leg.name} it ranks"
+    return Step(
+        "top_k",
+        kept=False,
+        says=f"{where} {rank} of {of}; top_k is {top_k}.",
+        value=float(rank),
+        detail={"rank": rank, "of": of},
+    )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import time
 from collections.abc import Iterator, Mapping
@@ -123,6 +124,8 @@ def search(snapshot: Snapshot, query: Query) -> Outcome:
     outcome.degraded.extend(plan.degraded)
     outcome.notes.append(_filter_note(outcome))
     outcome.notes.extend(plan.notes)
+    if not count:
+        outcome.degraded.extend(_unknown_fields(outcome))
     if not plan.legs or not count:
         return outcome
     outcome.fetched = tuple(_fetch(outcome, leg) for leg in plan.legs)
@@ -149,6 +152,24 @@ def _filter_note(outcome: Outcome) -> str:
     part = outcome.admitted / live if live else 0.0
     kind = "a callable" if condition.predicate is not None else "columns"
     return f"filter: {outcome.admitted:,} of {live:,} records pass ({part:.2%}), by {kind}"
+
+
+def _unknown_fields(outcome: Outcome) -> list[str]:
+    """Why nothing passed: fields that no record has. Their neighbours are named to no scope."""
+    snapshot, condition = outcome.snapshot, outcome.plan.condition
+    if condition.parsed is None or snapshot.n == snapshot.dead:
+        return []
+    known = snapshot.columns.fields(snapshot.alive)
+    said = []
+    for name in sorted(condition.parsed.fields):
+        if name in known or any(other.startswith(name + ".") for other in known):
+            continue
+        near = difflib.get_close_matches(name, known, n=1) if snapshot.scope is None else []
+        said.append(
+            f"No record has the field {name!r}, which the filter asks for"
+            + (f"; did you mean {near[0]!r}?" if near else ".")
+        )
+    return said
 
 
 def _fetch(outcome: Outcome, leg: Leg) -> Fetched:

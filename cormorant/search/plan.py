@@ -65,6 +65,7 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
         vector = check_vector(query.vector, dim=snapshot.dim, metric=snapshot.metric)
     legs: list[Leg] = []
     missing: list[str] = []
+    partial: list[str] = []
     notes: list[str] = []
     wrong = False
     for name in ("vector", "text") if mode == "hybrid" else (mode,):
@@ -77,6 +78,11 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
             wrong = wrong or made.wrong
         else:
             legs.append(made)
+            if name == "vector" and snapshot.without_vector:
+                partial.append(
+                    f"{snapshot.without_vector:,} of {snapshot.n - snapshot.dead:,} records have "
+                    "no vector, so the vector leg cannot find them."
+                )
     if wrong and not legs:
         raise QueryError(" ".join(missing) + " Nothing can be searched.")
     if mode == "hybrid" and legs and missing:
@@ -99,7 +105,7 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
         condition=condition,
         vector=vector,
         diversify=diversify,
-        degraded=tuple(missing),
+        degraded=(*missing, *partial),
         notes=tuple(notes),
     )
 

@@ -44,6 +44,11 @@ class Snapshot(Protocol):
         ...
 
     @property
+    def without_vector(self) -> int:
+        """How many live records have no vector."""
+        ...
+
+    @property
     def columns(self) -> Columns:
         """The metadata index."""
         ...

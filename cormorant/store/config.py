@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -97,7 +98,7 @@ def _check(config: StoreConfig) -> None:
     whole = isinstance(dim, int) and not isinstance(dim, bool)
     if dim is not None and not (whole and 1 <= dim <= _MAX_DIM):
         raise ConfigError(f"dim must be a whole number from 1 to {_MAX_DIM}; got {dim!r}.")
-    if config.metric not in defaults.METRICS:
+    if not isinstance(config.metric, str) or config.metric not in defaults.METRICS:
         raise ConfigError(
             f"metric must be one of {', '.join(defaults.METRICS)}; got {config.metric!r}."
         )
@@ -110,6 +111,6 @@ def _check(config: StoreConfig) -> None:
 
 def _check_number(name: str, value: object, high: float) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value <= high or math.isinf(value):  # type: ignore[arg-type,operator]
+    if not number or not 0 <= value <= min(high, sys.float_info.max):  # type: ignore[operator]
         wanted = "of at least 0" if math.isinf(high) else f"from 0 to {high:g}"
         raise ConfigError(f"{name} must be a number {wanted}; got {value!r}.")

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.analysis import analyzer_from_spec
-from cormorant.errors import ScopeError, StoreClosed, StoreError
+from cormorant.errors import CorruptionError, ScopeError, StoreClosed, StoreError
 from cormorant.index.metadata import Columns
 from cormorant.index.text import TextIndex
 from cormorant.store.config import StoreConfig
@@ -37,6 +37,8 @@ __all__ = ["Core"]
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_TRIES: Final = 8
 
 
 class Core:
@@ -100,12 +102,17 @@ class Core:
         return self._read(None, work)
 
     def _read(self, scope: Scope | None, work: Callable[[Snapshot], T]) -> T:
-        while True:
+        for _ in range(_TRIES):
             try:
                 with self.pinned(scope) as snapshot:
                     return work(snapshot)
             except Vanished:
+                # In memory a callable filter that writes is seen by its own search.
                 continue
+        raise StoreError(
+            f"A search began {_TRIES} times, and each time records vanished under it. Does its "
+            "filter callable change the store?"
+        )
 
     @contextmanager
     def pinned(self, scope: Scope | None) -> Iterator[Snapshot]:
@@ -123,7 +130,14 @@ class Core:
         if scope is not None:
             # As the store says now, not as it said when this process opened it.
             scope.require(config.require_scope)
-        return Snapshot(state, reader, config, self.analyzer, scope or Scope())
+        return Snapshot(
+            state,
+            reader,
+            config,
+            self.analyzer,
+            scope or Scope(),
+            in_memory=self.storage.in_memory,
+        )
 
     def _advance(self, reader: Reader) -> State | None:
         """The State at the reader's point of the log; None if memory is already past it."""
@@ -155,7 +169,15 @@ class Core:
             state = State.from_arrays(head.generation, head.checkpoint_lsn, arrays)
         else:
             state = State.empty(head.generation)
-        for delta in reader.deltas(state.lsn) or []:
+        deltas = reader.deltas(state.lsn)
+        if deltas is None:
+            where = str(self.storage.path or ":memory:")
+            raise CorruptionError(
+                f"{where} is damaged: changes since its derived files are missing. "
+                "check(repair=True) rebuilds what is derived from the records.",
+                where,
+            )
+        for delta in deltas:
             state = state.apply(delta)
         return replace(state, lsn=head.lsn)
 

@@ -6,6 +6,7 @@ scope is not applied: the unscoped Store is the view whose scope is empty.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant import search as searching
-from cormorant.errors import ConfigError, NotFound, RecordError
+from cormorant.errors import ConfigError, NotFound, QueryError, RecordError
 from cormorant.model import AddResult, Explanation, FilterLike, Metric, Query, Record, Result
 from cormorant.store import settings
 from cormorant.store.family import Family
@@ -82,7 +83,7 @@ class Door:
         """
         settings.remember_embedder(self._core, None, fresh, respecify=False)
 
-    def scope(self, **predicates: Any) -> ScopedStore:
+    def scope(self, /, **predicates: Any) -> ScopedStore:
         """A view that reads and writes only records satisfying ``predicates``.
 
         Predicates are AND-ed with the scope this view already has: a scope can only narrow.
@@ -107,6 +108,18 @@ class Door:
             []
         """
         return ScopedStore(self._core, self._scope.narrowed(predicates))
+
+    def admits(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether something with this metadata is inside the scope."""
+        return self._scope.admits(metadata)
+
+    def stamped(self, metadata: Mapping[str, Any], *, id: str) -> dict[str, Any]:
+        """A copy of metadata as this scope would store it.
+
+        Raises:
+            ScopeError: If it says otherwise than the scope.
+        """
+        return self._scope.stamp(copy.deepcopy(dict(metadata)), id=id)
 
     # Writing
 
@@ -219,6 +232,8 @@ class Door:
         if family.field is not None:
             mask = searching.matching(snapshot, {family.field: {"$in": ids}})
             rows = snapshot.state.rows.view[np.flatnonzero(mask)]
+        if family.keep:
+            return _Relatives(rows, [])
         documents = [
             id
             for id, document in snapshot.reader.documents(ids).items()
@@ -313,16 +328,24 @@ class Door:
     def _iterate(
         self, filter: FilterLike | None, *, with_vectors: bool, batch: int
     ) -> Iterator[Record]:
-        with self._core.pinned(self._scope) as snapshot:
+        def pages(snapshot: Snapshot) -> Iterator[list[Record]]:
             slots = np.flatnonzero(searching.matching(snapshot, filter))
             for start in range(0, len(slots), batch):
                 some = slots[start : start + batch]
                 records = snapshot.fetch(some)
                 if with_vectors:
-                    records = _with_vectors(
-                        snapshot, list(zip(records, some.tolist(), strict=True))
-                    )
-                yield from records
+                    pairs = list(zip(records, some.tolist(), strict=True))
+                    records = _with_vectors(snapshot, pairs)
+                yield records
+
+        if self._core.storage.in_memory:
+            # A snapshot in memory holds writers up, so none is held while the caller thinks.
+            for page in self._core.read(self._scope, lambda snapshot: list(pages(snapshot))):
+                yield from page
+            return
+        with self._core.pinned(self._scope) as snapshot:
+            for page in pages(snapshot):
+                yield from page
 
     def count(self, filter: FilterLike | None = None) -> int:
         """How many records satisfy the filter (all of the scope's, if None)."""
@@ -336,10 +359,11 @@ class Door:
         """The best hits for a query, best first, and how each got there.
 
         Raises:
-            QueryError: If the query cannot be run on this store.
+            QueryError: If it is no Query, or cannot be run on this store.
             DimensionError: If the query's vector does not fit.
             FilterError: On a filter that does not parse.
         """
+        _check_query(query)
         return self._core.read(self._scope, lambda snapshot: searching.run(snapshot, query))
 
     def explain(self, query: Query, id: str) -> Explanation:
@@ -348,6 +372,7 @@ class Door:
         Raises:
             NotFound: If no record of the scope has this id.
         """
+        _check_query(query)
 
         def work(snapshot: Snapshot) -> Explanation:
             known = snapshot.reader.rows_of(check_ids([id]))
@@ -387,6 +412,14 @@ class ScopedStore(Door):
 
     def __repr__(self) -> str:
         return f"<cormorant.ScopedStore {self._scope}>"
+
+
+def _check_query(query: object) -> None:
+    if not isinstance(query, Query):
+        raise QueryError(
+            f"search and explain take a cormorant.Query; got {type(query).__name__}. "
+            "For a question in words: Query(text=…)."
+        )
 
 
 def _sorted_rows(rows: Iterable[int]) -> NDArray[np.int64]:

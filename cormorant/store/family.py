@@ -27,6 +27,7 @@ class Family:
         field: The metadata field in which a record names its document; None for the documents
             alone.
         parts: Whether ``a`` also stands for its parts ``a#0``, ``a#1``, …
+        keep: Whether the documents stay, and the records alone go.
 
     Raises:
         RecordError: If the ids are not ids, or the field is not a name.
@@ -35,8 +36,11 @@ class Family:
     ids: tuple[str, ...]
     field: str | None
     parts: bool = False
+    keep: bool = False
 
-    def __init__(self, ids: Iterable[str], field: str | None, *, parts: bool = False) -> None:
+    def __init__(
+        self, ids: Iterable[str], field: str | None, *, parts: bool = False, keep: bool = False
+    ) -> None:
         named = isinstance(field, str) and field and not field.startswith("$")
         if field is not None and not named:
             raise RecordError(
@@ -46,6 +50,7 @@ class Family:
         object.__setattr__(self, "ids", tuple(check_ids(ids)))
         object.__setattr__(self, "field", field)
         object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "keep", keep)
 
     def document_ids(self, reader: Reader) -> list[str]:
         """The ids of its documents, parts included; some may not be stored."""

@@ -71,6 +71,8 @@ def take_in(
             f"add takes an iterable of records; got a single {type(records).__name__}. "
             "Put it in a list."
         )
+    if not isinstance(records, Iterable):
+        raise RecordError(f"add takes an iterable of records; got {type(records).__name__}.")
     taken: list[NewRecord] = []
     metadatas: list[dict[str, Any]] = []
     given: list[Any] = []

@@ -130,9 +130,10 @@ def stats(core: Core) -> Stats:
 
 def check(core: Core, *, repair: bool) -> CheckReport:
     """Look for damage; with ``repair`` rebuild what is derived."""
-    problems = core.storage.verify()
-    derived = _derived_problems(core)
-    found = [*problems, *(p for p in derived if p.what not in {q.what for q in problems})]
+    found = core.storage.verify()
+    # What is known to be damaged is rebuilt, not walked through first.
+    if not any(problem.repairable for problem in found):
+        found = [*found, *_derived_problems(core)]
     mended: list[Problem] = []
     if repair and any(p.repairable for p in found):
         core.maintain(lambda writer: _rebuild(core, writer))

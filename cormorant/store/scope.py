@@ -38,7 +38,7 @@ class Scope:
         self._stamps: dict[str, Any] = {}
         self.filter: Filter | None = None
         for field, predicate in (predicates or {}).items():
-            self._add(field, copy.deepcopy(predicate))
+            self._add(field, predicate)
 
     def _add(self, field: str, predicate: Any) -> None:
         if not isinstance(field, str) or not field or field.startswith("$"):
@@ -59,6 +59,13 @@ class Scope:
                 f"The scope's {field} is a {type(predicate).__name__}; "
                 f'to accept any of several values use {{"$in": [...]}}.'
             )
+        try:
+            predicate = copy.deepcopy(predicate)
+        except Exception as error:
+            raise ScopeError(
+                f"The scope's {field} is a {type(predicate).__name__}, which cannot be kept; give "
+                "a value or an operator dict."
+            ) from error
         try:
             parsed = parse({field: predicate})
         except FilterError as error:
@@ -84,10 +91,8 @@ class Scope:
     def narrowed(self, predicates: Mapping[str, Any]) -> Scope:
         """This scope and further predicates; a field named again must satisfy both."""
         inner = Scope()
-        for field, predicate in self._predicates:
+        for field, predicate in (*self._predicates, *predicates.items()):
             inner._add(field, predicate)
-        for field, predicate in predicates.items():
-            inner._add(field, copy.deepcopy(predicate))
         return inner
 
     def require(self, fields: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from types import NoneType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -77,6 +78,11 @@ def remember_embedder(
         ConfigError: If the store has vectors, and nothing shows that another specification
             means the same embedder.
     """
+    if not isinstance(fresh, (Fingerprint, NoneType)) or not isinstance(spec, (str, NoneType)):
+        raise ConfigError(
+            "An embedder is remembered by its specification, a string, and its Fingerprint; got "
+            f"{type(spec).__name__} and {type(fresh).__name__}."
+        )
 
     def change(snapshot: Snapshot) -> StoreConfig:
         config = snapshot.config

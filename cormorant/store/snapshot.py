@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cormorant.errors import CorruptionError
 from cormorant.index.vector import ExactIndex
 from cormorant.model import Metric, Record
 
@@ -37,7 +38,14 @@ class Snapshot:
     """
 
     def __init__(
-        self, state: State, reader: Reader, config: StoreConfig, analyzer: Analyzer, scope: Scope
+        self,
+        state: State,
+        reader: Reader,
+        config: StoreConfig,
+        analyzer: Analyzer,
+        scope: Scope,
+        *,
+        in_memory: bool,
     ) -> None:
         self.state = state
         self.reader = reader
@@ -46,6 +54,7 @@ class Snapshot:
         self.scope: Filter | None = scope.filter
         self.metric: Metric = config.metric
         self.bm25 = (config.bm25_k1, config.bm25_b)
+        self.in_memory = in_memory
         self._vector: VectorIndex | None = None
 
     @property
@@ -67,6 +76,11 @@ class Snapshot:
     def has_vector(self) -> NDArray[np.bool_]:
         """bool, shape (n,)."""
         return self.state.has_vector.view
+
+    @property
+    def without_vector(self) -> int:
+        """How many live records have no vector."""
+        return self.state.live - self.state.with_vector
 
     @property
     def columns(self) -> Columns:
@@ -111,14 +125,20 @@ class Snapshot:
         """The records at the given slots, in that order, metadata copied.
 
         Raises:
-            Vanished: If one is gone because this snapshot is not isolated.
+            Vanished: If one is gone because a callable filter, in memory, deleted it.
+            CorruptionError: If the indexes name a record that the store does not have.
         """
         rows = self.state.rows.view[np.asarray(slots, dtype=np.int64)].tolist()
         stored = self.reader.records(rows)
         try:
             return [_record(stored[row]) for row in rows]
         except KeyError as error:
-            raise Vanished from error
+            if self.in_memory:
+                raise Vanished from error
+            raise CorruptionError(
+                f"The indexes name a record (row {error}) that the store does not have. "
+                "check(repair=True) rebuilds what is derived from the records."
+            ) from error
 
 
 def _record(stored: StoredRecord) -> Record:

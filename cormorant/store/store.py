@@ -90,6 +90,9 @@ class Store(Door):
                 f"embedder takes a specification such as 'local'; got {type(embedder).__name__}. "
                 "An Embeddings object goes to cormorant.langchain.Cormorant."
             )
+        for name, flag in (("create", create), ("read_only", read_only)):
+            if not isinstance(flag, bool):
+                raise ConfigError(f"{name} must be True or False; got {flag!r}.")
         _check_path(path)
         if isinstance(pool_size, bool) or not isinstance(pool_size, int) or pool_size < 1:
             raise ConfigError(f"pool_size must be a whole number of at least 1; got {pool_size!r}.")

@@ -18,6 +18,8 @@ from cormorant.search import explain, matching, run
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from searchlab import MemorySnapshot
 
+PARTIAL = "1 of 4 records have no vector, so the vector leg cannot find them."
+
 
 def record(id, text="", vector=None, **metadata):
     return Record(id=id, text=text, vector=vector, metadata=metadata)
@@ -50,7 +52,7 @@ def test_hybrid_says_how_each_hit_got_there(birds):
     assert "vector" not in result.hits[2].legs
     assert result.exact
     assert result.complete
-    assert not result.degraded
+    assert result.degraded == (PARTIAL,)
     assert [stage.name for stage in result.stages] == [
         "plan",
         "filter",
@@ -160,7 +162,7 @@ def test_a_leg_of_weight_nothing_is_not_run(birds):
     assert ids(result) == ["swift", "heron", "cormorant"]
     assert [stage.name for stage in result.stages if stage.name == "text"] == []
     assert "text: not run, its weight is 0" in result.plan
-    assert not result.degraded
+    assert result.degraded == (PARTIAL,)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,7 @@ def test_a_threshold_that_empties_the_result_is_logged(birds, caplog):
         result = run(birds, Query(vector=[-1.0, 0.0], min_score=0.5))
     assert ids(result) == []
     assert result.complete
-    assert not result.degraded
+    assert result.degraded == (PARTIAL,)
     assert "min_score=0.5 (LangChain: score_threshold) left none of 3 candidates" in caplog.text
     caplog.clear()
     run(birds, Query(vector=[1.0, 0.0], min_score=0.9))
@@ -225,7 +227,8 @@ def test_the_threshold_comes_before_mmr(birds):
 def test_records_without_vectors_come_after_mmr_and_it_says_so(birds):
     result = run(birds, Query(text="fish", vector=[1.0, 0.0], mmr_lambda=0.5, top_k=4))
     assert ids(result)[-1] == "note"
-    assert "1 candidates have no vector" in result.degraded[0]
+    assert result.degraded[0] == PARTIAL
+    assert "1 candidates have no vector" in result.degraded[1]
 
 
 def test_mmr_chooses_among_the_best_fetch_k_of_the_fused_list():

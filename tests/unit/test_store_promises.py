@@ -10,7 +10,15 @@ import pytest
 
 import cormorant
 from cormorant import Query, Record, defaults
-from cormorant.errors import ConfigError, FilterError, RecordError, ScopeError, StoreError
+from cormorant.errors import (
+    ConfigError,
+    CorruptionError,
+    FilterError,
+    QueryError,
+    RecordError,
+    ScopeError,
+    StoreError,
+)
 from cormorant.storage import Writer
 
 
@@ -151,3 +159,102 @@ def test_records_and_queries_can_be_compared() -> None:
     assert query == query  # noqa: PLR0124 - this once raised
     with pytest.raises(TypeError):
         query.weights["text"] = -5  # type: ignore[index]
+
+
+def test_reading_on_in_memory_while_writing_keeps_the_snapshot() -> None:
+    with cormorant.open(":memory:") as store:
+        store.add({"id": str(i), "text": "t"} for i in range(2500))
+        seen = []
+        for record in store.records(batch=100):
+            seen.append(record.id)
+            store.delete([record.id])
+        assert len(seen) == 2500
+        assert store.count() == 0
+
+
+def test_a_filter_that_changes_the_store_ends_in_an_error_not_a_loop() -> None:
+    with cormorant.open(":memory:") as store:
+        store.add({"id": str(i), "text": "t"} for i in range(3))
+
+        def replaces(record: Record) -> bool:
+            store.add([{"id": record.id, "text": "t"}])
+            return True
+
+        with pytest.raises(StoreError, match="change the store"):
+            store.search(Query(text="t", filter=replaces))
+
+
+def test_an_index_that_names_lost_records_is_damage_not_a_loop(tmp_path: Path) -> None:
+    with cormorant.open(tmp_path / "kb") as store:
+        store.add({"id": str(i), "text": "t"} for i in range(3))
+        store.count()
+        rows = store._core._state.rows.view  # type: ignore[union-attr]
+        rows.flags.writeable = True
+        rows[:] += 1000
+        with pytest.raises(CorruptionError, match="repair"):
+            store.search(Query(text="t"))
+
+
+def test_arguments_of_foreign_types_are_refused() -> None:
+    with cormorant.open(":memory:") as store:
+        store.add([{"id": "a", "text": "t"}])
+        for query in (None, "words", 5):
+            with pytest.raises(QueryError, match="Query"):
+                store.search(query)  # type: ignore[arg-type]
+            with pytest.raises(QueryError, match="Query"):
+                store.explain(query, "a")  # type: ignore[arg-type]
+        for records in (None, 5):
+            with pytest.raises(RecordError):
+                store.add(records)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError):
+            store.remember_fingerprint(1)  # type: ignore[arg-type]
+        with pytest.raises(ScopeError):
+            store.scope(tenant=(x for x in "ab"))
+        assert store.scope(self="x").count() == 0
+    huge = 10**400
+    for wrong in (
+        {"min_score": huge},
+        {"rrf_k": huge},
+        {"weights": {"text": huge}},
+        {"mode": np.array(["text", "text"])},
+        {"fusion": np.array(["z", "z"])},
+    ):
+        with pytest.raises(QueryError):
+            Query(text="t", **wrong)  # type: ignore[arg-type]
+    for option in (
+        {"bm25_k1": huge},
+        {"metric": np.array(["dot", "dot"])},
+        {"read_only": np.array([1, 0])},
+        {"create": "yes"},
+    ):
+        with pytest.raises(ConfigError):
+            cormorant.open(":memory:", **option)  # type: ignore[arg-type]
+
+
+def test_records_without_a_vector_are_spoken_of() -> None:
+    with cormorant.open(":memory:") as store:
+        store.add([{"id": "a", "text": "t", "vector": [1.0, 0.0]}, {"id": "b", "text": "t"}])
+        result = store.search(Query(text="t", vector=[1.0, 0.0]))
+        assert result.degraded == (
+            "1 of 2 records have no vector, so the vector leg cannot find them.",
+        )
+        assert store.search(Query(text="t")).degraded == ()
+
+
+def test_a_filter_on_a_field_that_no_record_has_is_spoken_of() -> None:
+    with cormorant.open(":memory:") as store:
+        store.add([{"id": "a", "text": "t", "metadata": {"year": 2024, "t": {"x": 1}}}])
+        (said,) = store.search(Query(text="t", filter={"yaer": 2024})).degraded
+        assert "did you mean 'year'" in said
+        assert store.search(Query(text="t", filter={"year": 1})).degraded == ()
+        assert store.search(Query(text="t", filter={"t": 1})).degraded == ()
+        (said,) = store.scope(year=2024).search(Query(text="t", filter={"yaer": 1})).degraded
+        assert "mean" not in said
+
+
+def test_explain_says_how_far_down_a_missed_record_is() -> None:
+    with cormorant.open(":memory:") as store:
+        store.add([{"id": "a", "text": "tide tide"}, {"id": "b", "text": "tide and more words"}])
+        missed = store.explain(Query(text="tide", top_k=1), "b")
+        assert missed.lost_at == "top_k"
+        assert "By text it ranks 2 of 2; top_k is 1." in missed.says
