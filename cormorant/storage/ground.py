@@ -74,7 +74,7 @@ class Ground:
         self.connections: Connections
         if folder is None:
             shared = SharedConnection()
-            opening.first_settings(shared.acquire_writer(), config)
+            opening.first_settings(shared.acquire_writer(), None, config)
             self.connections, self.vault = shared, Memory()
         else:
             self.connections = Pool(folder / opening.DATABASE, immutable=opened.immutable)
@@ -348,8 +348,8 @@ class Ground:
                 self._cut_pending = self._cut_log(connection, wait_ms=0)
             elif self._log.stat().st_size >= _LOG_BYTES:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        except FileNotFoundError:
-            return
+        except OSError:
+            return  # its size is not known: the next write looks again
         except sqlite3.Error as exc:
             # What was committed is safe in the log: the call that brought it here succeeded.
             self._poison = str(sql.sql_error(exc, self.sqlite_path, "move the log of"))

@@ -108,18 +108,23 @@ def prepare(
     return Opened(created=created, read_only=read_only or not writable, immutable=not writable)
 
 
-def first_settings(connection: sqlite3.Connection, config: Mapping[str, Any] | None) -> None:
+def first_settings(
+    connection: sqlite3.Connection, path: Path | None, config: Mapping[str, Any] | None
+) -> None:
     """Put the settings of a new store into its new tables."""
     settings = dict(config or {})
     dim = settings.pop("dim", None)
     if dim is not None and (type(dim) is not int or dim < 1):
         raise ConfigError(f"dim must be a whole number of at least 1, or None; got {dim!r}.")
     encoded = encode_config(settings)
-    connection.execute("BEGIN IMMEDIATE")
-    sql.create(connection)
-    write_head(connection, Head.first(dim))
-    connection.executemany(sql.PUT_SETTING, encoded)
-    connection.execute("COMMIT")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        sql.create(connection)
+        write_head(connection, Head.first(dim))
+        connection.executemany(sql.PUT_SETTING, encoded)
+        connection.execute("COMMIT")
+    except sqlite3.Error as exc:
+        raise sql.sql_error(exc, path, "create") from exc
 
 
 def make_folders(folder: Path) -> None:
@@ -238,7 +243,7 @@ def _fill(folder: Path, config: Mapping[str, Any] | None) -> None:
     os.close(files.create(first))
     files.sync_folder(first.parent)
     with new_database(folder) as connection:
-        first_settings(connection, config)
+        first_settings(connection, folder / _NEW, config)
     name_database(folder)
 
 

@@ -59,12 +59,19 @@ class Pool:
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Begin a snapshot."""
-        connection.execute("BEGIN")
+        try:
+            connection.execute("BEGIN")
+        except sqlite3.Error as exc:
+            raise sql.sql_error(exc, self.path, "read") from exc
 
     def end(self, connection: sqlite3.Connection) -> None:
         """End a snapshot."""
-        if self._pid == os.getpid():
+        if self._pid != os.getpid():
+            return
+        try:
             connection.execute("COMMIT")
+        except sqlite3.Error as exc:
+            raise sql.sql_error(exc, self.path, "end a snapshot of") from exc
 
     def acquire_writer(self) -> sqlite3.Connection:
         """A connection for a write call; the caller holds the store's lock."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sqlite3
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant.errors import CorruptionError, StoreClosed
+from cormorant.errors import CorruptionError, StoreClosed, StoreError
 from cormorant.storage import documents, sql
 from cormorant.storage.codec import decode_metadata
 from cormorant.storage.head import decode_config, log_crc, record_crc
@@ -28,7 +29,6 @@ from cormorant.storage.types import (
 )
 
 if TYPE_CHECKING:
-    import sqlite3
     from typing import Self
 
     from cormorant.storage.ground import Ground
@@ -74,8 +74,13 @@ class Reader:
         trace: TracebackType | None,
     ) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is None:
+            return
+        try:
             self._ground.end_read(connection, self._owner)
+        except StoreError:
+            if error is None:  # otherwise what was found first says more
+                raise
 
     @property
     def head(self) -> Head:
@@ -247,7 +252,12 @@ class Reader:
 
     def copy_into(self, target: sqlite3.Connection) -> None:
         """Copy this snapshot's SQLite pages into another database."""
-        self._open.backup(target)
+        try:
+            self._open.backup(target)
+        except sqlite3.Error as exc:
+            if sql.is_damage(exc):  # of this file, not of the other
+                raise sql.sql_error(exc, self._ground.sqlite_path, "copy") from exc
+            raise
 
     # Inside
 

@@ -20,6 +20,7 @@ __all__ = [
     "check_schema",
     "connect",
     "create",
+    "is_damage",
     "is_transient",
     "rows",
     "set_journal_mode",
@@ -73,6 +74,7 @@ _OBJECTS: Final = (
     "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 )
 _TRANSIENT: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_TOOBIG}
+_DAMAGE: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _ROOM_BYTES: Final = 64 * 1024
 _PRIMARY = 0xFF  # extended codes carry the primary one in the low byte
 
@@ -161,7 +163,7 @@ def rows(
     """All rows of a query, SQLite's errors translated."""
     try:
         return connection.execute(sql, parameters).fetchall()
-    except (sqlite3.Error, UnicodeDecodeError, OverflowError) as exc:
+    except (sqlite3.Error, UnicodeError, OverflowError) as exc:
         raise sql_error(exc, path, "read") from exc
 
 
@@ -180,7 +182,7 @@ def sql_error(
             f"Could not {doing} {where}: the disk is full ({name}). {stored} Free some space, "
             "then open the store again."
         )
-    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB} or "decode to UTF-8" in str(exc):
+    if code in _DAMAGE or "decode to UTF-8" in str(exc):
         return CorruptionError(
             f"{where} is damaged: SQLite says {exc} ({name}). Restore it from a backup, or run "
             "check() to see how far the damage goes.",
@@ -215,6 +217,11 @@ def _is_full(path: Path | None) -> bool:
         return shutil.disk_usage(path.parent).free < _ROOM_BYTES
     except OSError:
         return False
+
+
+def is_damage(exc: sqlite3.Error) -> bool:
+    """Does SQLite say that its file is damaged?"""
+    return (getattr(exc, "sqlite_errorcode", None) or 0) & _PRIMARY in _DAMAGE
 
 
 def is_transient(exc: sqlite3.Error) -> bool:
