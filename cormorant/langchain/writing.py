@@ -17,6 +17,7 @@ from cormorant.langchain.filtering import LangChainFilter, engine_filter
 from cormorant.langchain.over_store import OverStore
 from cormorant.langchain.request import refuse_unknown
 from cormorant.model import Record
+from cormorant.store import Family
 
 __all__ = ["Writing"]
 
@@ -108,19 +109,49 @@ class Writing(OverStore):
         refuse_unknown(kwargs, ("documents", "ids", "batch_size"), "aadd_documents")
         return await self._aadd(await self._in_pool(from_documents, documents, ids))
 
-    def _add(self, records: list[Record]) -> list[str]:
+    def add_family(
+        self, documents: Iterable[Document], parents: Iterable[Record], family: Family
+    ) -> list[str]:
+        """Add documents and what they were cut from in place of a family, in one transaction.
+
+        Args:
+            documents: As in :meth:`add_documents`.
+            parents: Kept beside them; :meth:`cormorant.Store.documents` finds them, by id.
+            family: What makes way, as far as it is in the scope.
+
+        Returns:
+            The documents' ids, in input order.
+        """
+        return self._add(from_documents(documents), documents=list(parents), family=family)
+
+    async def aadd_family(
+        self, documents: Iterable[Document], parents: Iterable[Record], family: Family
+    ) -> list[str]:
+        """Like :meth:`add_family`, awaiting the embedder's own async method."""
+        records = await self._in_pool(from_documents, documents)
+        return await self._aadd(records, documents=list(parents), family=family)
+
+    def delete_family(self, family: Family) -> None:
+        """Delete a family, in one transaction."""
+        self._door.delete(family=family)
+
+    async def adelete_family(self, family: Family) -> None:
+        """Like :meth:`delete_family`, without holding the event loop."""
+        await self._in_pool(self.delete_family, family)
+
+    def _add(self, records: list[Record], **beside: Any) -> list[str]:
         """Embed, then store: the embedder works before the transaction begins."""
         embedder = self._embedder
         if not records or embedder is None:
-            return self._put(records)
+            return self._put(records, **beside)
         self._guard.register()
         returned = embedder.embed_documents([record.text for record in records])
-        return self._put(with_vectors(records, embedder.matrix(returned, len(records))))
+        return self._put(with_vectors(records, embedder.matrix(returned, len(records))), **beside)
 
-    async def _aadd(self, records: list[Record]) -> list[str]:
+    async def _aadd(self, records: list[Record], **beside: Any) -> list[str]:
         embedder = self._embedder
         if not records or embedder is None:
-            return await self._in_pool(self._put, records)
+            return await self._in_pool(lambda: self._put(records, **beside))
         await self._guard.aregister(self._in_pool)
         texts = [record.text for record in records]
         # Handed over in a list that the thread empties: to let go of millions of floats takes
@@ -129,12 +160,12 @@ class Writing(OverStore):
 
         def put() -> list[str]:
             vectors = embedder.matrix(returned.pop(), len(records))
-            return self._put(with_vectors(records, vectors))
+            return self._put(with_vectors(records, vectors), **beside)
 
         return await self._in_pool(put)
 
-    def _put(self, records: list[Record]) -> list[str]:
-        return list(self._door.add(records).ids)
+    def _put(self, records: list[Record], **beside: Any) -> list[str]:
+        return list(self._door.add(records, **beside).ids)
 
     @override
     def delete(

@@ -13,9 +13,11 @@ from typing import Any
 _HOMES = {
     "AutoMergingRetriever": "auto_merging",
     "BM25Retriever": "bm25",
+    "BoostRetriever": "boost",
     "ContextualCompressionRetriever": "contextual_compression",
     "DecompositionRetriever": "decomposition",
     "EnsembleRetriever": "ensemble",
+    "FreshnessRetriever": "freshness",
     "HybridRetriever": "hybrid",
     "MergerRetriever": "merger_retriever",
     "MultiQueryRetriever": "multi_query",

@@ -18,7 +18,7 @@ from cormorant.langchain.storage.exceptions import InvalidKeyException
 
 __all__ = ["LocalFileStore"]
 
-_SIGNS: Final = frozenset("_.-")
+_SIGNS: Final = frozenset("_.-#")
 _DRAFT: Final = "~"  # no key has one
 _NO_NAME: Final = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY}
 
@@ -26,8 +26,8 @@ _NO_NAME: Final = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST
 class LocalFileStore(ByteStore):
     """Bytes by key, a file each.
 
-    A key is a path below the folder: names of letters and digits of any script, ``_``, ``.``
-    and ``-``, with ``/`` between them. A file is replaced when the new one is whole and on disk.
+    A key is a path below the folder: names of letters and digits of any script, ``_``, ``.``,
+    ``-`` and ``#``, with ``/`` between them. A file is replaced when the new one is whole and on disk.
 
     Args:
         root_path: The folder, made when something is put there.
@@ -112,7 +112,7 @@ class LocalFileStore(ByteStore):
         plain = all(_is_plain(sign) for name in names for sign in name)
         if not plain or any(name in {"", ".", ".."} for name in names):
             raise InvalidKeyException(
-                f"Invalid key: {key!r}. A key has names of letters, digits, _, . and -, with / "
+                f"Invalid key: {key!r}. A key has names of letters, digits and _ . - #, with / "
                 "between them, and is relative: no name may be empty, . or .."
             )
 

@@ -1,0 +1,412 @@
+"""Which documents do the best children belong to?
+
+Children are searched: chunks, summaries, questions a document answers. What is returned are
+the documents, their parents.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, ClassVar, Final
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.stores import BaseStore
+from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from pydantic import Field
+from typing_extensions import override
+
+from cormorant import defaults
+from cormorant.errors import QueryError, RecordError, UsageError
+from cormorant.langchain.filtering import both
+from cormorant.langchain.provenance import Answer
+from cormorant.langchain.request import refuse_unknown
+from cormorant.langchain.retriever import CormorantRetriever
+from cormorant.langchain.retrievers import steps as stepping
+from cormorant.langchain.retrievers.base import Retriever, check_k
+from cormorant.langchain.retrievers.calling import Run, scope_of
+from cormorant.langchain.retrievers.families import Families
+from cormorant.langchain.retrievers.kinship import Kinship, Parent
+from cormorant.langchain.retrievers.steps import Call, Steps
+from cormorant.langchain.storage._lc_store import create_kv_docstore
+from cormorant.langchain.storage.cormorant_store import CormorantDocstore
+from cormorant.langchain.vectorstore import Cormorant
+
+__all__ = ["MultiVectorRetriever", "SearchType"]
+
+_FIRST: Final = 20  # children asked for at least
+_PER_PARENT: Final = 5  # and for each parent wanted
+_GROWTH: Final = 4
+_THRESHOLD: Final = (
+    "A score_threshold has no effect on {} unless search_type is 'similarity_score_threshold'. "
+    "Say so, or leave the threshold out."
+)
+_MOST: Final = 10_000  # where found ones cannot be left out, no more are asked for at once
+
+
+class SearchType(StrEnum):
+    """How children are searched; the last two need a Cormorant."""
+
+    similarity = "similarity"
+    similarity_score_threshold = "similarity_score_threshold"
+    mmr = "mmr"
+    hybrid = "hybrid"
+    text = "text"
+
+
+class MultiVectorRetriever(Retriever):
+    """Searches children, returns their parents.
+
+    ``k`` counts parents: children are asked for until there are ``k`` parents, or no more. A
+    parent's place and score are its best child's. Over a Cormorant that keeps both, adding,
+    replacing and deleting a family is one transaction.
+
+    Args:
+        vectorstore: Where children are searched; any LangChain vector store.
+        docstore: Where parents are kept by key. Without it, and without ``byte_store``, a
+            Cormorant keeps them too.
+        byte_store: Instead of ``docstore``: keeps them as bytes.
+        id_key: The metadata field in which a child names its parent.
+        search_type: ``similarity``, ``similarity_score_threshold`` or ``mmr``; over a Cormorant
+            also ``hybrid`` and ``text``.
+        search_kwargs: What the search takes: ``filter``, ``score_threshold``, ``fetch_k``, … A
+            filter is about children.
+        k: Parents wanted, 4 by default.
+        with_scores: Put scores into ``metadata["_cormorant"]`` of what is returned.
+
+    Raises:
+        UsageError: On an argument nobody reads, or stores that do not fit.
+        QueryError: On a value outside its range.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from cormorant.langchain import Cormorant
+        >>> vs = Cormorant(DeterministicFakeEmbedding(size=8))
+        >>> retriever = MultiVectorRetriever(vectorstore=vs, search_type="text")
+        >>> retriever.add(
+        ...     [Document("A long report on cormorants.", id="report")],
+        ...     [["How do birds hunt fish?", "Do wings get wet?"]],
+        ... )
+        ['report']
+        >>> [found.page_content for found in retriever.invoke("hunting fish")]
+        ['A long report on cormorants.']
+        >>> vs.close()
+    """
+
+    vectorstore: VectorStore
+    docstore: BaseStore[str, Document]
+    byte_store: BaseStore[str, bytes] | None = None
+    id_key: str = "doc_id"
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+    search_type: SearchType = SearchType.similarity
+    k: int | None = None
+
+    call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter", "score_threshold")
+
+    def __init__(self, **values: Any) -> None:
+        refuse_unknown(values, (*type(self).model_fields, "doc_id"), type(self).__name__)
+        _check_doc_id(values)
+        store = values.get("vectorstore")
+        if not isinstance(store, VectorStore):
+            raise UsageError(
+                f"vectorstore must be a LangChain VectorStore; got {type(store).__name__}."
+            )
+        values["docstore"] = _docstore(store, values.get("byte_store"), values.get("docstore"))
+        if values.get("search_type", "similarity") not in set(SearchType):
+            raise QueryError(
+                f"search_type must be one of {', '.join(SearchType)}; got "
+                f"{values['search_type']!r}."
+            )
+        if values.get("search_kwargs") is None:
+            values.pop("search_kwargs", None)
+        super().__init__(**values)
+        self._child()  # refuses what does not fit, now
+        self._wanted(None)
+
+    # Searching
+
+    @override
+    def _find(self, query: str, run: Run, **asked: Any) -> Iterable[Document]:
+        return stepping.run(self._search(query, run, **asked))
+
+    @override
+    async def _afind(self, query: str, run: Run, **asked: Any) -> Iterable[Document]:
+        return await stepping.arun(self._search(query, run, **asked))
+
+    def _search(
+        self, query: str, run: Run, *, k: int | None = None, filter: Any = None, **asked: Any
+    ) -> Steps[Answer]:
+        wanted = self._wanted(k)
+        self._check_asked(asked)
+        child = self._child()
+        said: dict[str, None] = {}
+        families = self._families(run)
+        width = self._width(wanted)
+        while True:
+            seen = families.exclusion() if self._leaves_out(child) else None
+            narrowed = filter if seen is None else both(filter, seen)
+            arguments = {"k": width, "filter": narrowed, **self._candidates(width), **asked}
+            answer: Answer = yield _ask(run, child, query, arguments)
+            families.take(answer, more=seen is not None)
+            said.update(dict.fromkeys(answer.degraded))
+            yield from families.fetch()
+            found: list[Document] = yield from self._chosen(families, wanted)
+            exhausted = len(answer) < width
+            if len(found) >= wanted or exhausted or width >= _MOST:
+                told = families.told(answer, found[:wanted]).degrading(*said)
+                told.complete = len(found) >= wanted or exhausted
+                return told
+            width = min(width * _GROWTH, _MOST)
+
+    def _check_asked(self, asked: Mapping[str, Any]) -> None:
+        """Refuse what would be dropped without a word."""
+        if "score_threshold" in asked and not isinstance(self.vectorstore, Cormorant):
+            _check_threshold(asked["score_threshold"])
+            if self.search_type != SearchType.similarity_score_threshold:
+                raise UsageError(_THRESHOLD.format(type(self.vectorstore).__name__))
+
+    def _chosen(self, families: Families, wanted: int) -> Steps[list[Document]]:
+        """What is returned of the families found, best first; the best ``wanted`` suffice."""
+        return families.parents()[:wanted]
+        yield  # pragma: no cover - makes it a procedure
+
+    def _width(self, wanted: int) -> int:
+        """How many children are asked for at first."""
+        return max(_FIRST, _PER_PARENT * wanted, self._given("fetch_k") or 0)
+
+    def _leaves_out(self, child: BaseRetriever) -> bool:
+        """Whether children of families that were found can be left out of further searches."""
+        return isinstance(child, CormorantRetriever)
+
+    def _candidates(self, width: int) -> dict[str, int]:
+        given = self._given("fetch_k")
+        if given is None and self.search_type != SearchType.mmr:
+            return {}
+        return {"fetch_k": max(given or defaults.MMR_FETCH_K, width)}
+
+    def _given(self, name: str) -> int | None:
+        value = self.search_kwargs.get(name)
+        if value is not None:
+            check_k(value, name)
+        return value
+
+    def _wanted(self, k: int | None) -> int:
+        own = self._given("k")
+        if self.k is not None:
+            check_k(self.k)
+            if own not in {None, self.k}:
+                raise UsageError(
+                    f"k was given twice: {self.k}, and {own} in search_kwargs. Give it once."
+                )
+        return k or self.k or own or defaults.LANGCHAIN_K
+
+    def _child(self) -> BaseRetriever:
+        """The retriever over the children, of the fields as they are now."""
+        arguments = {
+            name: value
+            for name, value in self.search_kwargs.items()
+            if name not in {"k", "fetch_k"} and value is not None
+        }
+        threshold = arguments.get("score_threshold")
+        if threshold is None and self.search_type == SearchType.similarity_score_threshold:
+            raise QueryError(
+                "search_type='similarity_score_threshold' needs a score_threshold in [0, 1] in "
+                "search_kwargs; got none."
+            )
+        if isinstance(self.vectorstore, Cormorant):
+            return self.vectorstore.as_retriever(
+                search_type=str(self.search_type), search_kwargs=arguments
+            )
+        if self.search_type not in VectorStoreRetriever.allowed_search_types:
+            raise QueryError(
+                f"search_type={str(self.search_type)!r} needs a Cormorant; "
+                f"{type(self.vectorstore).__name__} takes "
+                f"{', '.join(VectorStoreRetriever.allowed_search_types)}."
+            )
+        if threshold is not None:
+            _check_threshold(threshold)
+            if self.search_type != SearchType.similarity_score_threshold:
+                raise UsageError(_THRESHOLD.format(type(self.vectorstore).__name__))
+            arguments["score_threshold"] = float(threshold)
+        return self.vectorstore.as_retriever(
+            search_type=str(self.search_type), search_kwargs=arguments
+        )
+
+    def _families(self, run: Run) -> Families:
+        """What is found for one call, inside its scope."""
+        store, docs = self.vectorstore, self.docstore
+        if not isinstance(store, Cormorant):
+            return Families(docs, self.id_key, None)
+        door = store.scope(**(scope_of(run.config) or {})).store
+        if self._kinship.one_store is not None:
+            docs = CormorantDocstore(door)
+        return Families(docs, self.id_key, door)
+
+    # Adding and deleting
+
+    def add(
+        self,
+        documents: Sequence[Document],
+        children: Sequence[Sequence[Document | str]],
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add documents with their children, in place of those they had.
+
+        Args:
+            documents: What is returned.
+            children: For each document what is searched: chunks, summaries, questions. Strings
+                get the document's metadata.
+            ids: One per document; beats ``Document.id``. None becomes a random UUID.
+            **kwargs: Passed to ``vectorstore.add_documents``.
+
+        Returns:
+            The documents' ids, in input order.
+
+        Raises:
+            RecordError: On a document without children, an id twice, and whatever cannot be
+                stored; nothing is.
+        """
+        return stepping.run(self._adding(documents, children, ids, kwargs))
+
+    async def aadd(
+        self,
+        documents: Sequence[Document],
+        children: Sequence[Sequence[Document | str]],
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Like :meth:`add`, without holding the event loop."""
+        return await stepping.arun(self._adding(documents, children, ids, kwargs))
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete documents with their children; unknown ids are skipped."""
+        stepping.run(self._deleting(ids))
+
+    async def adelete(self, ids: Sequence[str]) -> None:
+        """Like :meth:`delete`, without holding the event loop."""
+        await stepping.arun(self._deleting(ids))
+
+    def _adding(
+        self,
+        documents: Sequence[Document],
+        children: Sequence[Sequence[Document | str]],
+        ids: Sequence[str | None] | None,
+        arguments: dict[str, Any],
+    ) -> Steps[list[str]]:
+        keys = document_ids(documents, ids)
+        if len(children) != len(documents):
+            raise RecordError(
+                f"children must be as many lists as documents; got {len(children)} and "
+                f"{len(documents)}."
+            )
+        parents = [
+            Parent(key, _as_kept(document, key), [_as_child(each, document) for each in some])
+            for key, document, some in zip(keys, documents, children, strict=True)
+        ]
+        yield from self._kinship.put(
+            keys, parents, parts=False, keep_parents=False, arguments=arguments
+        )
+        return keys
+
+    def _deleting(self, ids: Sequence[str]) -> Steps[None]:
+        if isinstance(ids, str):
+            raise RecordError(f"ids takes a list of ids; got {ids!r}. Put it in a list.")
+        if ids:
+            yield from self._kinship.remove(list(ids), parts=self._parts_of_documents)
+
+    @property
+    def _parts_of_documents(self) -> bool:
+        """Whether parents are parts of what was added."""
+        return False
+
+    @property
+    def _kinship(self) -> Kinship:
+        return Kinship(self.vectorstore, self.docstore, self.id_key)
+
+
+def document_ids(
+    documents: Sequence[Document], ids: Sequence[str | None] | None = None
+) -> list[str]:
+    """The ids that documents are added under.
+
+    Raises:
+        RecordError: If they are not as many as the documents, or one comes twice.
+    """
+    if isinstance(documents, Document) or not all(isinstance(d, Document) for d in documents):
+        raise RecordError("documents takes a list of Documents.")
+    if isinstance(ids, str):
+        raise RecordError(f"ids takes a list of ids; got {ids!r}. Put it in a list.")
+    given = [document.id for document in documents] if ids is None else list(ids)
+    if len(given) != len(documents):
+        raise RecordError(
+            f"The number of ids must match the number of documents; got {len(given)} ids and "
+            f"{len(documents)} documents. Nothing was stored."
+        )
+    keys = [str(uuid.uuid4()) if id is None else id for id in given]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise RecordError(
+            f"The id {twice!r} comes twice in one call. Give each document its own id, or add "
+            "them in two calls."
+        )
+    return keys
+
+
+def _ask(run: Run, child: BaseRetriever, query: str, arguments: dict[str, Any]) -> Call:
+    return Call(
+        lambda: run.call(child, query, tag="children", **arguments),
+        lambda: run.acall(child, query, tag="children", **arguments),
+    )
+
+
+def _as_kept(document: Document, key: str) -> Document:
+    return document if document.id == key else document.model_copy(update={"id": key})
+
+
+def _as_child(child: Document | str, parent: Document) -> Document:
+    if isinstance(child, str):
+        return Document(child, metadata=parent.metadata)
+    return child
+
+
+def _check_threshold(value: object) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 <= value <= 1:  # type: ignore[operator]
+        raise QueryError(f"score_threshold must be a number from 0 to 1; got {value!r}.")
+
+
+def _check_doc_id(values: dict[str, Any]) -> None:
+    """LangChain's own examples give ``doc_id``, which nobody read; ``id_key`` is meant."""
+    given = values.pop("doc_id", None)
+    own = values.get("id_key", "doc_id")
+    if given not in {None, own}:
+        raise UsageError(
+            f"doc_id={given!r} has no effect in LangChain; the metadata field in which a child "
+            f"names its parent is id_key, here {own!r}. Say id_key={given!r} if that is meant."
+        )
+
+
+def _docstore(store: VectorStore, byte_store: object, docstore: object) -> BaseStore[str, Document]:
+    if byte_store is not None and docstore is not None:
+        raise UsageError("Both byte_store and docstore were given; give one of them.")
+    if byte_store is not None:
+        if not isinstance(byte_store, BaseStore):
+            raise UsageError(
+                f"byte_store must be a LangChain BaseStore; got {type(byte_store).__name__}."
+            )
+        return create_kv_docstore(byte_store)
+    if docstore is not None:
+        if not isinstance(docstore, BaseStore):
+            raise UsageError(
+                f"docstore must be a LangChain BaseStore; got {type(docstore).__name__}."
+            )
+        return docstore
+    if isinstance(store, Cormorant):
+        return CormorantDocstore(store)
+    raise UsageError(
+        f"{type(store).__name__} keeps no parents: give docstore= or byte_store=. Over a Cormorant "
+        "neither is needed."
+    )

@@ -1,0 +1,113 @@
+"""How does LangChain's ``index()`` fill a parent retriever? As a vector store of parents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+from typing_extensions import override
+
+from cormorant import defaults
+from cormorant.errors import UsageError
+from cormorant.langchain.retrievers import steps as stepping
+from cormorant.langchain.retrievers.kinship import plain
+from cormorant.langchain.retrievers.steps import Steps, on
+
+if TYPE_CHECKING:
+    from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
+
+__all__ = ["ParentStore"]
+
+
+class ParentStore(VectorStore):
+    """The parents of a retriever, as LangChain's VectorStore.
+
+    Args:
+        retriever: Cuts what is added, and searches.
+    """
+
+    def __init__(self, retriever: ParentDocumentRetriever) -> None:
+        self.retriever = retriever
+
+    @override
+    def add_documents(
+        self,
+        documents: list[Document],
+        *,
+        ids: Sequence[str | None] | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add documents, cut, in place of what was there; ``batch_size`` has no effect."""
+        return self.retriever.add_documents(documents, ids, **kwargs)
+
+    @override
+    async def aadd_documents(
+        self,
+        documents: list[Document],
+        *,
+        ids: Sequence[str | None] | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Like :meth:`add_documents`, without holding the event loop."""
+        return await self.retriever.aadd_documents(documents, ids, **kwargs)
+
+    @override
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
+        """Delete documents with their children; unknown ids are skipped."""
+        self.retriever.delete(_given(ids))
+        return True
+
+    @override
+    async def adelete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
+        """Like :meth:`delete`, without holding the event loop."""
+        await self.retriever.adelete(_given(ids))
+        return True
+
+    @override
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The parents with these keys, in the order asked, without repeats."""
+        return stepping.run(self._got(ids))
+
+    @override
+    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Like :meth:`get_by_ids`, without holding the event loop."""
+        return await stepping.arun(self._got(ids))
+
+    def _got(self, ids: Sequence[str]) -> Steps[list[Document]]:
+        keys = list(dict.fromkeys(ids))
+        found = yield on(self.retriever.docstore, "mget", keys)
+        return [plain(key, each) for key, each in zip(keys, found, strict=True) if each is not None]
+
+    @override
+    def similarity_search(
+        self, query: str, k: int = defaults.LANGCHAIN_K, **kwargs: Any
+    ) -> list[Document]:
+        """The ``k`` best parents, as the retriever finds them."""
+        return self.retriever.invoke(query, k=k, **kwargs)
+
+    @override
+    async def asimilarity_search(
+        self, query: str, k: int = defaults.LANGCHAIN_K, **kwargs: Any
+    ) -> list[Document]:
+        """Like :meth:`similarity_search`, without holding the event loop."""
+        return await self.retriever.ainvoke(query, k=k, **kwargs)
+
+    @classmethod
+    @override
+    def from_texts(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refused: it is made from a retriever.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError("A vector store of parents is made by retriever.as_vectorstore().")
+
+
+def _given(ids: list[str] | None) -> list[str]:
+    if ids is None:
+        raise UsageError("delete needs ids; got none, and deleted nothing.")
+    return ids

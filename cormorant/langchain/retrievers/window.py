@@ -1,0 +1,284 @@
+"""What stands around the passage that was found?"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import RetrieverLike
+from langchain_core.vectorstores import VectorStore
+from typing_extensions import override
+
+from cormorant.errors import QueryError, ScopeError, UsageError
+from cormorant.langchain.provenance import Answer, journeyed, of
+from cormorant.langchain.retrievers import steps as stepping
+from cormorant.langchain.retrievers.base import Retriever
+from cormorant.langchain.retrievers.calling import Run, scope_of, takes
+from cormorant.langchain.retrievers.families import Families, Found, adopted
+from cormorant.langchain.retrievers.kinship import plain
+from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
+from cormorant.langchain.retrievers.sentences import SentenceSplitter, sentence_spans
+from cormorant.langchain.retrievers.steps import Call, Steps, on
+from cormorant.langchain.vectorstore import Cormorant
+from cormorant.model import Step
+
+__all__ = ["PreviousNextRetriever", "SentenceWindowRetriever"]
+
+_NUMBERED: Final = re.compile(r"(.+)#(\d+)", re.DOTALL | re.ASCII)
+_START: Final = "start_index"  # LangChain's name for where a chunk begins
+
+
+class SentenceWindowRetriever(ParentDocumentRetriever):
+    """Searches sentences, returns each with the sentences around it, cut from its document.
+
+    ``k`` counts windows. Windows of one document that touch become one.
+
+    Args:
+        window: Sentences before and after the one that was found.
+        child_splitter: Makes what is searched; :class:`SentenceSplitter` by default.
+        **values: Those of :class:`ParentDocumentRetriever`.
+
+    Raises:
+        UsageError: On an argument nobody reads, or stores that do not fit.
+        QueryError: On a value outside its range.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> from cormorant.langchain import Cormorant
+        >>> vs = Cormorant(DeterministicFakeEmbedding(size=8))
+        >>> retriever = SentenceWindowRetriever(vectorstore=vs, window=1, search_type="text")
+        >>> _ = retriever.add_documents([Document("It rained. Birds fish. They dry. We left.")])
+        >>> [found.page_content for found in retriever.invoke("fishing")]
+        ['It rained. Birds fish. They dry.']
+        >>> vs.close()
+    """
+
+    window: int = 3
+
+    def __init__(self, **values: Any) -> None:
+        _check_count("window", values.get("window", 3))
+        values.setdefault("child_splitter", SentenceSplitter())
+        super().__init__(**values)
+
+    @override
+    def _chosen(self, families: Families, wanted: int) -> Steps[list[Document]]:
+        """Windows around the best children, no more of them than ``wanted`` windows need."""
+        found = list(families)
+        spans = [list(self._spans(family)) for family in found]
+        places = sorted(span[2][0] for some in spans for span in some)
+        # One more child may join two windows, but never makes more than one more.
+        for last in places[wanted - 1 :]:
+            joined = [_joined(s for s in some if s[2][0] <= last) for some in spans]
+            if sum(map(len, joined)) >= wanted:
+                break
+        else:
+            joined = [_joined(some) for some in spans]
+        chosen: list[tuple[int, Document]] = []
+        for family, windows in zip(found, joined, strict=True):
+            chosen.extend(self._windows(family, windows))
+        return [document for _, document in sorted(chosen, key=lambda pair: pair[0])]
+        yield  # pragma: no cover - makes it a procedure
+
+    def _spans(self, family: Found) -> Iterable[tuple[int, int, tuple[int, Document]]]:
+        """For each child where its window lies."""
+        text = "" if family.parent is None else family.parent.page_content
+        sentences = sentence_spans(text)
+        for place, child in family.children:
+            span = _span(child, text)
+            if span is None:  # not word for word in the document: a summary, a question
+                yield 0, len(text), (place, child)
+                continue
+            inside = [i for i, (lo, hi) in enumerate(sentences) if lo < span[1] and hi > span[0]]
+            first = max(0, inside[0] - self.window)
+            last = min(len(sentences) - 1, inside[-1] + self.window)
+            yield sentences[first][0], sentences[last][1], (place, child)
+
+    def _windows(
+        self, family: Found, windows: Iterable[tuple[int, int, list[tuple[int, Document]]]]
+    ) -> Iterable[tuple[int, Document]]:
+        if family.parent is None:
+            yield family.place, family.told()
+            return
+        parent = plain(str(family.key), family.parent)
+        text = parent.page_content
+        for start, end, children in windows:
+            cut = parent.model_copy(
+                update={
+                    "id": f"{family.key}[{start}:{end}]",
+                    "page_content": text[start:end],
+                    "metadata": {**parent.metadata, _START: start},
+                }
+            )
+            what = f"Characters {start} to {end} of {family.key!r}, around"
+            yield children[0][0], adopted(cut, children, what)
+
+
+class PreviousNextRetriever(Retriever):
+    """Returns the chunks another retriever finds, each with those before and after it.
+
+    Chunks are numbered by their ids: ``report#4`` stands between ``report#3`` and ``report#5``,
+    as the command line, :class:`ParentDocumentRetriever` and the documents you number yourself
+    have it. A chunk with another id is returned as it is. Chunks that touch become one.
+
+    Args:
+        retriever: Finds chunks.
+        vectorstore: Where their neighbours are looked up, by ``get_by_ids``.
+        before, after: How many neighbours, 1 each by default.
+        separator: Put between chunks, unless both say where in the document they begin
+            (``start_index``): then what they share is there once.
+        with_scores: Put scores into ``metadata["_cormorant"]`` of what is returned.
+
+    Raises:
+        UsageError: On an argument nobody reads.
+        QueryError: On a value outside its range.
+    """
+
+    retriever: RetrieverLike
+    vectorstore: VectorStore
+    before: int = 1
+    after: int = 1
+    separator: str = "\n"
+
+    call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter")
+
+    def __init__(self, **values: Any) -> None:
+        for name in ("before", "after"):
+            _check_count(name, values.get(name, 1))
+        super().__init__(**values)
+
+    @override
+    def accepts(self, name: str) -> bool:
+        """``k`` and ``filter`` reach the retriever; ``k`` counts chunks before they are joined."""
+        return super().accepts(name) and (name == "with_scores" or takes(self.retriever, name))
+
+    @override
+    def _find(self, query: str, run: Run, **asked: Any) -> Iterable[Document]:
+        return stepping.run(self._search(query, run, asked))
+
+    @override
+    async def _afind(self, query: str, run: Run, **asked: Any) -> Iterable[Document]:
+        return await stepping.arun(self._search(query, run, asked))
+
+    def _search(self, query: str, run: Run, asked: Mapping[str, Any]) -> Steps[Answer]:
+        answer: Answer = yield Call(
+            lambda: run.call(self.retriever, query, tag="chunks", **asked),
+            lambda: run.acall(self.retriever, query, tag="chunks", **asked),
+        )
+        found = [(place, chunk, _number(chunk)) for place, chunk in enumerate(answer, start=1)]
+        known = {chunk.id: chunk for _, chunk, number in found if number is not None}
+        around = [
+            f"{source}#{number}"
+            for _, _, (source, at) in ((p, c, n) for p, c, n in found if n is not None)
+            for number in range(max(0, at - self.before), at + self.after + 1)
+        ]
+        missing = [id for id in dict.fromkeys(around) if id not in known]
+        if missing:
+            neighbours = yield on(self._view(run), "get_by_ids", missing)
+            known.update({each.id: each for each in neighbours})
+        chosen: list[tuple[int, Document]] = [(p, c) for p, c, number in found if number is None]
+        chosen.extend(self._runs(found, known))
+        return answer.of(document for _, document in sorted(chosen, key=lambda pair: pair[0]))
+
+    def _view(self, run: Run) -> VectorStore:
+        scope = scope_of(run.config)
+        if not scope:
+            return self.vectorstore
+        if not isinstance(self.vectorstore, Cormorant):
+            raise ScopeError(
+                f"The request has a scope, and {type(self.vectorstore).__name__} cannot see it, so "
+                "neighbours from outside would be returned. Use a Cormorant."
+            )
+        return self.vectorstore.scope(**scope)
+
+    def _runs(
+        self,
+        found: Sequence[tuple[int, Document, tuple[str, int] | None]],
+        known: Mapping[str | None, Document],
+    ) -> Iterable[tuple[int, Document]]:
+        """The chunks in unbroken rows, each row one document."""
+        spans: dict[str, list[tuple[int, int, tuple[int, Document]]]] = {}
+        for place, chunk, number in found:
+            if number is None:
+                continue
+            source, at = number
+            first = last = at
+            while at - first < self.before and f"{source}#{first - 1}" in known:
+                first -= 1
+            while last - at < self.after and f"{source}#{last + 1}" in known:
+                last += 1
+            spans.setdefault(source, []).append((first, last + 1, (place, chunk)))
+        for source, some in spans.items():
+            for first, end, hits in _joined(some):
+                chunks = [known[f"{source}#{number}"] for number in range(first, end)]
+                place, best = hits[0]
+                if len(chunks) == 1:
+                    yield place, best
+                    continue
+                yield place, self._as_one(source, first, end - 1, chunks, best)
+
+    def _as_one(
+        self, source: str, first: int, last: int, chunks: Sequence[Document], best: Document
+    ) -> Document:
+        text = chunks[0].page_content
+        for before, chunk in itertools.pairwise(chunks):
+            text += _what_follows(before, chunk, self.separator)
+        metadata = dict(best.metadata)
+        if _START in chunks[0].metadata:
+            metadata[_START] = chunks[0].metadata[_START]
+        whole = best.model_copy(
+            update={"id": f"{source}#{first}-{last}", "page_content": text, "metadata": metadata}
+        )
+        says = f"{best.id} with its neighbours from {first} to {last}."
+        return journeyed(whole, Step("neighbours", kept=True, says=says, value=of(best).score))
+
+
+def _what_follows(before: Document, chunk: Document, separator: str) -> str:
+    """What a chunk adds to the one before it."""
+    start, next_start = before.metadata.get(_START), chunk.metadata.get(_START)
+    if isinstance(start, int) and isinstance(next_start, int):
+        shared = start + len(before.page_content) - next_start
+        same = 0 < shared <= min(len(before.page_content), len(chunk.page_content))
+        if same and before.page_content.endswith(chunk.page_content[:shared]):
+            return chunk.page_content[shared:]
+    return separator + chunk.page_content
+
+
+def _number(chunk: Document) -> tuple[str, int] | None:
+    """The document and place that a chunk's id names."""
+    match = _NUMBERED.fullmatch(chunk.id or "")
+    if match is None or str(int(match[2])) != match[2]:
+        return None
+    return match[1], int(match[2])
+
+
+def _span(child: Document, text: str) -> tuple[int, int] | None:
+    """Where a child stands in its document."""
+    content = child.page_content
+    start = child.metadata.get(_START)
+    if not isinstance(start, int) or start < 0 or not text.startswith(content, start):
+        start = text.find(content)
+    return None if start < 0 or not content.strip() else (start, start + len(content))
+
+
+def _joined(
+    spans: Iterable[tuple[int, int, tuple[int, Document]]],
+) -> list[tuple[int, int, list[tuple[int, Document]]]]:
+    """Spans that touch as one, in order; each with what was found in it, best first."""
+    joined: list[tuple[int, int, list[tuple[int, Document]]]] = []
+    for start, end, hit in sorted(spans, key=lambda span: span[:2]):
+        if joined and start <= joined[-1][1]:
+            last = joined[-1]
+            joined[-1] = (last[0], max(last[1], end), [*last[2], hit])
+        else:
+            joined.append((start, end, [hit]))
+    return [(lo, hi, sorted(hits, key=lambda pair: pair[0])) for lo, hi, hits in joined]
+
+
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise QueryError(f"{name} must be a whole number of at least 0; got {value!r}.")
+    if value > 1000:
+        raise UsageError(f"{name} is {value}; more than 1000 is no window. Take the parents.")
