@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 import threading
+import unicodedata
 
 import pytest
 
 from cormorant.analysis import LANGUAGES, Analyzer, analyzer_for, analyzer_from_spec
+from cormorant.analysis.normalise import normalise
 from cormorant.errors import ConfigError
 
 
@@ -281,3 +283,32 @@ def test_threads_share_an_analyzer(monkeypatch):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def starts_with_a_mark(character):
+    return unicodedata.combining(unicodedata.normalize("NFKD", character)[0])
+
+
+def test_no_run_of_marks_is_long_enough_to_be_sorted_for_long(english):
+    marks = [c for c in map(chr, range(sys.maxunicode + 1)) if starts_with_a_mark(c)]
+    assert len(marks) > 900
+    for mark in marks:
+        assert len(normalise("e" + mark * 500)) <= 1 + 3 * 30, hex(ord(mark))
+    mixed = "".join(marks)
+    assert len(normalise("e" + mixed * 20)) <= 1 + 3 * 30
+    # Invisible characters between marks do not begin a new run.
+    assert len(normalise("e" + "\u0301\u200d\u0327" * 500)) <= 1 + 3 * 30
+    assert english.terms("e" + "\u0301\u0327" * 500_000 + " fish") == ["e", "fish"]
+
+
+@pytest.mark.parametrize("run", ["\u0301", "\u0327\u0301", "\u0e38\u0e48", "\u0f71\u0f73"])
+def test_thirty_marks_in_a_row_stay_as_they_are(run):
+    kept = (run * 30)[:30]
+    assert normalise("e" + kept) == unicodedata.normalize("NFKC", "e" + kept)
+    assert normalise("e" + kept + run * 9 + "e" + kept) == normalise("e" + kept + "e" + kept)
+
+
+def test_long_runs_of_other_signs_stay_as_they_are():
+    for sign in ("─", "。", "¨", " ", "\u3000", "🐟", "-", "\u0903"):
+        text = f"é{sign * 99}ß"
+        assert normalise(text) == unicodedata.normalize("NFKC", text)
