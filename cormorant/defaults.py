@@ -23,6 +23,9 @@ __all__ = [
     "MAX_FILTER_DEPTH",
     "MAX_ID_BYTES",
     "MAX_METADATA_BYTES",
+    "MAX_PATTERN_LENGTH",
+    "MAX_PATTERN_WILDCARDS",
+    "MAX_QUERY_BYTES",
     "MAX_TEXT_BYTES",
     "METRIC",
     "METRICS",
@@ -59,6 +62,9 @@ MAX_DOCUMENT_BYTES: Final = 64 * 1024 * 1024  # a document may be a book: it is 
 MAX_ID_BYTES: Final = 1024
 MAX_METADATA_BYTES: Final = 1024 * 1024
 MAX_FILTER_DEPTH: Final = 32
+MAX_QUERY_BYTES: Final = 64 * 1024  # more than embedding models read; a tenth of a second to cut up
+MAX_PATTERN_LENGTH: Final = 512  # characters of $like: each may be compared at each of a value's
+MAX_PATTERN_WILDCARDS: Final = 64
 
 POOL_SIZE: Final = 4  # threads of a store's own pool, which async searches run in
 LOCK_TIMEOUT_S: Final = 10.0  # a second writer waits this long

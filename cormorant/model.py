@@ -391,6 +391,19 @@ def _one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
         raise QueryError(f"{name} must be one of {', '.join(accepted)}; got {value!r}.")
 
 
+def _check_text(mode: Mode, text: str | None) -> None:
+    if text is None or not text.strip():
+        raise QueryError(f"A {mode} search needs a text that is not empty; got {text!r:.80}.")
+    most = defaults.MAX_QUERY_BYTES
+    size = len(text) if len(text) > most else len(text.encode("utf-8", "surrogatepass"))
+    if size > most:
+        raise QueryError(
+            f"text must be at most {most:,} bytes in UTF-8; got {size:,} or more, beginning "
+            f"{text[:40]!r}. "
+            "Ask with a passage or a summary of it, or with its vector and mode='vector'."
+        )
+
+
 def _check_query(q: Query) -> None:
     if q.text is not None and not isinstance(q.text, str):
         raise QueryError(f"text must be a string; got {type(q.text).__name__}.")
@@ -399,8 +412,8 @@ def _check_query(q: Query) -> None:
     if q.mode is not None:
         _one_of("mode", q.mode, defaults.MODES)
     mode = q.resolved_mode
-    if mode in ("text", "hybrid") and (q.text is None or not q.text.strip()):
-        raise QueryError(f"A {mode} search needs a text that is not empty; got {q.text!r}.")
+    if mode in ("text", "hybrid"):
+        _check_text(mode, q.text)
     if mode in ("vector", "hybrid") and q.vector is None:
         raise QueryError(
             f"A {mode} search needs a vector; embed the text first, or use mode='text'."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["compile_like", "literal_prefix", "pattern_fault"]
+__all__ = ["compile_like", "count_wildcards", "literal_prefix", "pattern_fault"]
 
 _WILD = "%_"
 _ESCAPE = "\\"
@@ -29,8 +29,8 @@ def compile_like(pattern: str, *, ignore_case: bool = False) -> re.Pattern[str]:
     """The pattern as a regular expression, to be used with ``fullmatch``.
 
     Each piece between two ``%`` is matched where it first occurs and never tried again
-    (an atomic group), which is enough for LIKE and keeps the time linear in the string
-    for every pattern: no pattern can be made that hangs.
+    (an atomic group), which is enough for LIKE and bounds the time, for every pattern, by
+    the string's length times the longest piece's, hence by ``defaults.MAX_PATTERN_LENGTH``.
     """
     pieces: list[str] = [""]
     for token, wild in _tokens(pattern):
@@ -44,6 +44,11 @@ def compile_like(pattern: str, *, ignore_case: bool = False) -> re.Pattern[str]:
     first, *middle, last = pieces
     inner = "".join(f"(?>.*?{piece})" for piece in middle if piece)
     return re.compile(f"{first}{inner}.*{last}", flags)
+
+
+def count_wildcards(pattern: str) -> int:
+    """How many ``%`` and ``_`` are not escaped."""
+    return sum(wild for _, wild in _tokens(pattern))
 
 
 def literal_prefix(pattern: str) -> str:

@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cormorant import defaults
 from cormorant.errors import FilterError
-from cormorant.filters.like import pattern_fault
+from cormorant.filters.like import count_wildcards, pattern_fault
 from cormorant.filters.values import Kind, Value, classify
 
 __all__ = [
@@ -101,7 +102,7 @@ def check_text(text: str, where: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise FilterError(
-            f"{where} holds a lone surrogate ({text!r}), which is no character and matches no "
+            f"{where} holds a lone surrogate ({_show(text)}), which is no character and matches no "
             "stored text. Decode the string properly before it gets here."
         ) from None
     return text
@@ -206,9 +207,20 @@ def pattern(raw: object, where: str) -> str:
             f"got {_name(raw)}."
         )
     text = check_text(raw, where)
+    if len(text) > defaults.MAX_PATTERN_LENGTH:
+        raise FilterError(
+            f"{where} takes a pattern of at most {defaults.MAX_PATTERN_LENGTH} characters; got "
+            f"{len(text):,}, beginning {_show(text)}. Its beginning and % will often do."
+        )
     fault = pattern_fault(text)
     if fault is not None:
-        raise FilterError(f"{where}: {fault} in {text!r}. Write \\\\ for a backslash.")
+        raise FilterError(f"{where}: {fault} in {_show(text)}. Write \\\\ for a backslash.")
+    wildcards = count_wildcards(text)
+    if wildcards > defaults.MAX_PATTERN_WILDCARDS:
+        raise FilterError(
+            f"{where} takes a pattern with at most {defaults.MAX_PATTERN_WILDCARDS} wildcards; got "
+            f"{wildcards} in {_show(text)}. Leave some out, or split it into several clauses."
+        )
     return text
 
 
@@ -217,7 +229,14 @@ def words(raw: object, where: str) -> str:
     if not isinstance(raw, str) or not raw.strip():
         got = "an empty text" if isinstance(raw, str) else _name(raw)
         raise FilterError(f"{where} takes the words to look for, as text; got {got}.")
-    return check_text(raw, where)
+    text = check_text(raw, where)
+    size = len(text.encode())
+    if size > defaults.MAX_QUERY_BYTES:
+        raise FilterError(
+            f"{where} takes words of at most {defaults.MAX_QUERY_BYTES:,} bytes; got {size:,}, "
+            f"beginning {_show(text)}. Look for fewer of them."
+        )
+    return text
 
 
 def _items(raw: object, where: str, accepted: str) -> Iterator[object]:
