@@ -80,6 +80,8 @@ class Folder:
             self._sweep_creation()
             self._swept = True
         self.remove_unnamed(head)
+        if self._fd is not None and not lock.is_current(self._fd, self._fd_path):
+            self.release()  # what is written to a file without a name is lost
         fd, path = self._writable(head)
         committed = head.n * (head.dim or 0) * _ITEM
         size = os.fstat(fd).st_size

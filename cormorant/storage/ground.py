@@ -63,6 +63,8 @@ class Ground:
         self._poison: str | None = None
         self._cut_pending = False
         self._settled = -1
+        self._file: process.FileId | None = None
+        self._sides: dict[Path, process.FileId] = {}  # SQLite's log and index, once settled
         self._turn = threading.Lock()
         self._turn_of = 0
         self._head: Head | None = None
@@ -77,7 +79,8 @@ class Ground:
             opening.first_settings(shared.acquire_writer(), None, config)
             self.connections, self.vault = shared, Memory()
         else:
-            self.connections = Pool(folder / opening.DATABASE, immutable=opened.immutable)
+            pool = Pool(folder / opening.DATABASE, immutable=opened.immutable)
+            self.connections, self._file = pool, pool.file
             self.vault = Folder(folder)
             self._lock = lock.FileLock(folder / opening.LOCK)
         weakref.finalize(self, _let_go, self._pid, self.connections, self.vault)
@@ -150,8 +153,12 @@ class Ground:
         try:
             connection = self.connections.acquire_writer()
             try:
+                self.check_place()  # again: now nobody else writes
                 with self.poisoning("prepare to write"):
-                    self._settle_log(connection)
+                    if self._settled != self.connections.era:
+                        self._settle_log(connection)
+                    for path, file in self._sides.items():
+                        process.check_place(path, file)
                     head = read_head(connection, self.sqlite_path, self._head)
                     self.vault.prepare(head)
                     pin = self.pinned_for(head)
@@ -176,6 +183,7 @@ class Ground:
         """Open what the head names, or share what is open."""
         pin = self._pin
         if pin is None or not pin.matches(head):
+            self.check_place()  # another store's files have the same names
             pin = self.vault.pin(head)
             if not pin.missing:
                 self._pin = pin
@@ -252,9 +260,19 @@ class Ground:
                 pending = self._cut_pending = self._cut_log(connection, wait_ms=_CUT_WAIT_MS)
             return pending, self.vault.remove_unnamed(head)
 
+    def check_place(self) -> None:
+        """Refuse to go on if SQLite's file was moved, removed or replaced.
+
+        Raises:
+            StoreError: If so.
+        """
+        if self.sqlite_path is not None and self._file is not None:
+            process.check_place(self.sqlite_path, self._file)
+
     def check_writable(self) -> None:
         """Refuse early what a write would refuse."""
         self._check_open()
+        self.check_place()
         if self.read_only:
             raise StoreError(
                 f"{self.path} is open read-only, so nothing can be written. Open it without "
@@ -299,13 +317,16 @@ class Ground:
         they can be read, and a sync passes, but a power loss takes them, and with them
         every commit that follows in the log. Only writing them again helps.
         """
-        era = self.connections.era
-        if self._settled == era or self.path is None or self._log is None:
+        if self.path is None or self._log is None:
             return
+        era = self.connections.era
         connection.execute("BEGIN IMMEDIATE")  # so that not even a foreign program writes there
         try:
             files.rewrite(self._log)
             files.sync_folder(self.path)
+            # They stay while a connection is open: SQLite removes them with the last one.
+            for side in (self._log, self._log.with_name(f"{opening.DATABASE}-shm")):
+                self._sides[side] = process.file_id(side)
         finally:
             connection.execute("ROLLBACK")
         self._settled = era

@@ -15,7 +15,16 @@ from pathlib import Path
 from cormorant.errors import StoreLocked
 from cormorant.storage import files
 
-__all__ = ["FileLock", "drop_inherited", "hold", "let_go", "locked", "reading", "try_lock"]
+__all__ = [
+    "FileLock",
+    "drop_inherited",
+    "hold",
+    "is_current",
+    "let_go",
+    "locked",
+    "reading",
+    "try_lock",
+]
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _FIRST_WAIT_S = 0.001
@@ -55,7 +64,7 @@ class FileLock:
                     raise locked(self._path.parent, self._holder(), timeout_s)
                 time.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_S)
-            elif _is_current(fd, self._path):
+            elif is_current(fd, self._path):
                 break
             else:
                 os.close(fd)  # somebody removed the file meanwhile: that lock guards nothing
@@ -87,7 +96,7 @@ class FileLock:
 
 def hold(fd: int, path: Path) -> bool:
     """Lock an open file that nobody else should have locked; False if it is gone or taken."""
-    if not try_lock(fd) or not _is_current(fd, path):
+    if not try_lock(fd) or not is_current(fd, path):
         return False
     _held.add(fd)
     return True
@@ -111,7 +120,7 @@ def let_go(fd: int) -> None:
     os.close(fd)
 
 
-def _is_current(fd: int, path: Path) -> bool:
+def is_current(fd: int, path: Path) -> bool:
     """Is the open file still the one of that name?"""
     try:
         named = path.stat(follow_symlinks=False)

@@ -13,7 +13,7 @@ import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from cormorant.errors import StoreClosed
+from cormorant.errors import StoreClosed, StoreError
 from cormorant.storage import process, sql
 
 __all__ = ["Pool"]
@@ -143,6 +143,11 @@ class Pool:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sql.connect(self.path, immutable=self._immutable)
+        try:
+            process.check_place(self.path, self.file)
+        except StoreError:
+            connection.close()
+            raise
         self._open += 1
         return connection
 

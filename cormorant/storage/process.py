@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
     from cormorant.storage.pool import Pool
 
-__all__ = ["FileId", "check_process", "file_id", "leak", "register", "unregister"]
+__all__ = [
+    "FileId",
+    "check_place",
+    "check_process",
+    "file_id",
+    "leak",
+    "register",
+    "unregister",
+]
 
 FileId = tuple[int, int]
 """Device and inode: what SQLite and POSIX locks go by."""
@@ -40,6 +48,26 @@ def file_id(path: Path) -> FileId:
     """Which file is this, whatever its name?"""
     stat = path.stat()
     return stat.st_dev, stat.st_ino
+
+
+def check_place(path: Path, file: FileId) -> None:
+    """Refuse to go on with a file that another one, or none, has the name of.
+
+    What was written to it would be lost with its last descriptor, or lie in another place
+    than the lock that guards it.
+
+    Raises:
+        StoreError: If the name means something else now.
+    """
+    try:
+        found = file_id(path)
+    except OSError:
+        found = None
+    if found != file:
+        raise StoreError(
+            f"{path} is no longer the file that was opened: it was moved, removed or replaced. "
+            "Nothing of this call was stored. Close the store, and open it where it lies now."
+        )
 
 
 def guard() -> threading.RLock:
