@@ -44,7 +44,7 @@ def say(line: str) -> None:
 class Worker:
     """A plan under way."""
 
-    def __init__(self, folder: Path, ops: list[Op], *, retry: bool, skip: int) -> None:
+    def __init__(self, folder: Path, ops: list[Op], *, retry: bool, skip: int | None) -> None:
         self.folder = folder
         self.ops = ops
         self.skip = skip
@@ -57,7 +57,7 @@ class Worker:
         if not self._try("open", self._open) and not (self.retry and self._try("open", self._open)):
             raise Stop
         todo = list(zip(self.ops, self.states, self.states[1:], strict=False))[self.skip :]
-        if self.skip and todo:
+        if self.skip is not None and todo:
             self._clear(todo[0][0])
         for op, before, after in todo:
             if self._try(str(op.place), lambda op=op: self._perform(op)):
@@ -125,7 +125,7 @@ def main() -> int:
     parser.add_argument("length", type=int)
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--skip", type=int, default=0)
+    parser.add_argument("--skip", type=int)
     parser.add_argument("--retry", action="store_true")
     given = parser.parse_args()
     ops = make_plan(given.seed, given.length, whole=given.whole, start=given.start)
