@@ -10,11 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cormorant.langchain.in_force import scoping
     from cormorant.langchain.retriever import CormorantRetriever
     from cormorant.langchain.vectorstore import Cormorant
 
-_HOMES = {"Cormorant": "vectorstore", "CormorantRetriever": "retriever"}
-__all__ = ["Cormorant", "CormorantRetriever"]
+_HOMES = {"Cormorant": "vectorstore", "CormorantRetriever": "retriever", "scoping": "in_force"}
+__all__ = ["Cormorant", "CormorantRetriever", "scoping"]
 
 
 def __getattr__(name: str) -> Any:

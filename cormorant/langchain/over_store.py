@@ -9,6 +9,7 @@ from langchain_core.vectorstores import VectorStore
 
 from cormorant.langchain.embedder import Embedder
 from cormorant.langchain.guard import Guard
+from cormorant.langchain.in_force import narrowed
 from cormorant.langchain.pool import in_pool
 from cormorant.store.door import Door
 
@@ -23,9 +24,14 @@ class OverStore(VectorStore):
     The attributes are set by :class:`~cormorant.langchain.Cormorant`.
     """
 
-    _door: Door
+    _base: Door
     _embedder: Embedder | None
     _guard: Guard
 
+    @property
+    def _door(self) -> Door:
+        """The store, inside the scopes in force."""
+        return narrowed(self._base)
+
     async def _in_pool(self, work: Callable[..., T], *args: Any) -> T:
-        return await in_pool(self._door.executor, work, *args)
+        return await in_pool(self._base.executor, work, *args)

@@ -12,19 +12,18 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import LangSmithRetrieverParams
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import ConfigDict, model_validator
 from typing_extensions import override
 
-from cormorant.errors import QueryError, ScopeError, UsageError
+from cormorant.errors import QueryError, UsageError
 from cormorant.langchain.filtering import both
+from cormorant.langchain.in_force import of_call
 from cormorant.langchain.request import ACCEPTED, SEARCH_TYPES, Request, refuse_unknown
 from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["CormorantRetriever"]
 
-_SCOPE = "_scope"  # how the scope of a call's config travels from invoke to the search
 _ARGUMENTS = tuple(dict.fromkeys(name for names in ACCEPTED.values() for name in names))
 
 
@@ -36,7 +35,8 @@ class CormorantRetriever(VectorStoreRetriever):
     retriever's, except for ``filter``: all filters are AND-ed, wherever they came from.
 
     A request's scope, ``config["configurable"]["scope"]``, narrows the store for that
-    request. A scope around it, set by an outer chain, stays in force.
+    request. Scopes of the chains around it stay in force; ``docs/langchain.md`` says what
+    LangChain keeps from us.
 
     Args:
         vectorstore: The Cormorant to ask.
@@ -121,38 +121,37 @@ class CormorantRetriever(VectorStoreRetriever):
         Returns:
             Documents, best first.
         """
-        return super().invoke(input, config, **_with_scope(kwargs, config))
+        with of_call(config):
+            return super().invoke(input, config, **kwargs)
 
     @override
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Like :meth:`invoke`, without holding the event loop."""
-        return await super().ainvoke(input, config, **_with_scope(kwargs, config))
+        with of_call(config):
+            return await super().ainvoke(input, config, **kwargs)
 
     @override
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
         store, arguments = self._asked(kwargs)
-        return store.search(query, self.search_type, **arguments)
+        with of_call(None):  # a wrapper may come past invoke
+            return store.search(query, self.search_type, **arguments)
 
     @override
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
         store, arguments = self._asked(kwargs)
-        return await store.asearch(query, self.search_type, **arguments)
+        with of_call(None):
+            return await store.asearch(query, self.search_type, **arguments)
 
     def _asked(self, call: dict[str, Any]) -> tuple[Cormorant, dict[str, Any]]:
         """The store of this request, and all arguments of its search."""
         store = self._cormorant
         call = dict(call)
-        # LangChain lets an inner config's `configurable` replace the outer one as a whole. A
-        # scope can only narrow, so the one of the chain around this call holds too.
-        for scope in (_scope(var_child_runnable_config.get()), call.pop(_SCOPE, None)):
-            if scope:
-                store = store.scope(**scope)
         call.pop("verbose", None)  # LangChain reads it, and passes it on
         # As they are now: fields can be set on a living retriever.
         values = {name: getattr(self, name) for name in _ARGUMENTS}
@@ -179,23 +178,3 @@ def _fixed(search_kwargs: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
         )
     narrowed = both(search_kwargs.get("filter"), fields.get("filter"))
     return {**search_kwargs, **fields, **({} if narrowed is None else {"filter": narrowed})}
-
-
-def _with_scope(kwargs: dict[str, Any], config: RunnableConfig | None) -> dict[str, Any]:
-    """The call's arguments, and the scope of its config."""
-    if _SCOPE in kwargs:
-        raise UsageError(f"{_SCOPE} is no argument; put the scope into config['configurable'].")
-    scope = _scope(config)
-    return {**kwargs, _SCOPE: scope} if scope else kwargs
-
-
-def _scope(config: RunnableConfig | None) -> Mapping[str, Any] | None:
-    scope = ((config or {}).get("configurable") or {}).get("scope")
-    if scope is None:
-        return None
-    if not isinstance(scope, Mapping) or not all(isinstance(name, str) for name in scope):
-        raise ScopeError(
-            'config["configurable"]["scope"] must be a dict of predicates such as '
-            f"{{'tenant': 'acme'}}; got {scope!r}."
-        )
-    return scope

@@ -83,7 +83,7 @@ class Cormorant(Writing, Searching):
         # The door, not self: a cycle would keep the store open until the collector comes.
         embedder = None if embedding is None else Embedder(embedding, lambda: door.executor)
         self._embedder = embedder
-        self._door = door
+        self._base = door
         self._guard = Guard(door, embedder, enabled=check_embedder, accept_variant=accept_variant)
         self._owns_store = store is None
 
@@ -109,11 +109,11 @@ class Cormorant(Writing, Searching):
 
     @property
     def store(self) -> Door:
-        """The store, or the scoped view of it."""
+        """The store, or the scoped view of it; inside :func:`scoping`, a view of that."""
         # Inside, `_door` is used: a subclass may present its store otherwise.
         return self._door
 
-    def scope(self, **predicates: Any) -> Self:
+    def scope(self, /, **predicates: Any) -> Self:
         """A vector store that reads and writes only documents satisfying the predicates.
 
         Equalities are stamped on what is added. No argument of the view can widen it, and
@@ -129,13 +129,13 @@ class Cormorant(Writing, Searching):
         """
         view = copy.copy(self)
         door = self._door.scope(**predicates)
-        view.__dict__.update(_door=door, _guard=self._guard.over(door), _owns_store=False)
+        view.__dict__.update(_base=door, _guard=self._guard.over(door), _owns_store=False)
         return view
 
     def close(self) -> None:
         """Close the store if this object opened it. Idempotent."""
-        if self._owns_store and isinstance(self._door, Store):
-            self._door.close()
+        if self._owns_store and isinstance(self._base, Store):
+            self._base.close()
 
     def __enter__(self) -> Self:
         return self

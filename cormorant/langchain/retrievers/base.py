@@ -7,7 +7,7 @@ here, once.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
 from langchain_core.callbacks import (
@@ -17,15 +17,16 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
-from langchain_core.runnables.config import run_in_executor, var_child_runnable_config
+from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict
 from typing_extensions import override
 
-from cormorant.errors import CormorantError, QueryError, ScopeError, UsageError
+from cormorant.errors import CormorantError, QueryError, UsageError
 from cormorant.langchain import provenance
+from cormorant.langchain.in_force import of_call, scope_in_force
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
-from cormorant.langchain.retrievers.calling import Run, scope_of
+from cormorant.langchain.retrievers.calling import Run
 from cormorant.model import Result
 
 __all__ = ["Retriever", "check_k"]
@@ -113,16 +114,18 @@ class Retriever(BaseRetriever):
         Raises:
             UsageError: On an argument nobody reads.
         """
-        config = _complete(config)
-        return super().invoke(input, config, **_travelling(config, kwargs))
+        with of_call(config):
+            config = _complete(config)
+            return super().invoke(input, config, **_travelling(config, kwargs))
 
     @override
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Like :meth:`invoke`, without holding the event loop."""
-        config = _complete(config)
-        return await super().ainvoke(input, config, **_travelling(config, kwargs))
+        with of_call(config):
+            config = _complete(config)
+            return await super().ainvoke(input, config, **_travelling(config, kwargs))
 
     # Pickling
 
@@ -152,15 +155,17 @@ class Retriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        run, asked, shown = self._asked(run_manager, kwargs)
-        return _shown(self._find(check_text(query), run, **asked), shown=shown)
+        with of_call(None):  # a wrapper may come past invoke
+            run, asked, shown = self._asked(run_manager, kwargs)
+            return _shown(self._find(check_text(query), run, **asked), shown=shown)
 
     @override
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        run, asked, shown = self._asked(run_manager, kwargs)
-        return _shown(await self._afind(check_text(query), run, **asked), shown=shown)
+        with of_call(None):
+            run, asked, shown = self._asked(run_manager, kwargs)
+            return _shown(await self._afind(check_text(query), run, **asked), shown=shown)
 
     def _asked(
         self,
@@ -194,43 +199,12 @@ def _shown(found: Iterable[Document], *, shown: bool) -> Answer:
 
 
 def _complete(config: RunnableConfig | None) -> RunnableConfig:
-    """The config with LangChain's defaults, and the scope of the chain around it.
-
-    LangChain lets an inner config's ``configurable`` replace the outer one as a whole; a
-    scope can only narrow.
-    """
-    around = scope_of(var_child_runnable_config.get())
+    """The config with LangChain's defaults, and all scopes in force as one."""
     complete = ensure_config(config)
-    scope = _joined(around, scope_of(complete))
+    scope = scope_in_force()
     if scope:
         complete["configurable"] = {**complete.get("configurable", {}), "scope": scope}
     return complete
-
-
-def _joined(
-    outer: Mapping[str, Any] | None, inner: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:
-    """The scope that admits what both admit."""
-    if not outer or not inner:
-        return outer or inner
-    joined = dict(outer)
-    for field, predicate in inner.items():
-        if field not in joined or joined[field] == predicate:
-            joined[field] = predicate
-            continue
-        parts = [_operators(joined[field]), _operators(predicate)]
-        clash = [op for op in parts[0] if op in parts[1] and parts[0][op] != parts[1][op]]
-        if clash:
-            raise ScopeError(
-                f"The scope around this call says {field}={joined[field]!r}, the call's own says "
-                f"{predicate!r}. A scope can only narrow: give the narrower one alone."
-            )
-        joined[field] = {**parts[0], **parts[1]}
-    return joined
-
-
-def _operators(predicate: Any) -> dict[str, Any]:
-    return dict(predicate) if isinstance(predicate, Mapping) else {"$eq": predicate}
 
 
 def _travelling(config: RunnableConfig, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 from cormorant.errors import FilterError, ScopeError, UsageError
 from cormorant.filters import parse
+from cormorant.langchain.carried import scope_of
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retriever import CormorantRetriever
@@ -212,17 +213,6 @@ def _narrowed(child: Runnable[Any, Any], filter: Any) -> Any:
         own = child.search_kwargs.get("filter")
         return filter if own is None else both(own, filter)
     return filter
-
-
-def scope_of(config: RunnableConfig | None) -> Mapping[str, Any] | None:
-    """The scope a config carries."""
-    scope = ((config or {}).get("configurable") or {}).get("scope")
-    if scope is not None and not isinstance(scope, Mapping):
-        raise ScopeError(
-            'config["configurable"]["scope"] must be a dict of predicates such as '
-            f"{{'tenant': 'acme'}}; got {scope!r}."
-        )
-    return scope
 
 
 def _require_scope(child: Runnable[Any, Any]) -> None:

@@ -16,6 +16,7 @@ from langchain_core.stores import BaseStore
 from typing_extensions import override
 
 from cormorant.errors import CorruptionError, RecordError, UsageError
+from cormorant.langchain.in_force import narrowed
 from cormorant.langchain.pool import in_pool
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.model import Record
@@ -45,14 +46,19 @@ class _OverDoor(BaseStore[str, V], Generic[V]):
                 f"{type(self).__name__} takes an open cormorant.Store, a scope of one, or a "
                 f"Cormorant; got a {type(store).__name__}."
             )
-        self._door = door
+        self._base = door
+
+    @property
+    def _door(self) -> Door:
+        """The store, inside the scopes in force."""
+        return narrowed(self._base)
 
     @property
     def store(self) -> Door:
         """The store, or the scope of it."""
         return self._door
 
-    def scope(self, **predicates: Any) -> Self:
+    def scope(self, /, **predicates: Any) -> Self:
         """A view that keeps and gives only what satisfies the predicates."""
         return type(self)(self._door.scope(**predicates))
 
@@ -111,7 +117,7 @@ class _OverDoor(BaseStore[str, V], Generic[V]):
             yield key
 
     async def _in_pool(self, work: Callable[..., T], *args: Any) -> T:
-        return await in_pool(self._door.executor, work, *args)
+        return await in_pool(self._base.executor, work, *args)
 
     def __repr__(self) -> str:
         return f"<cormorant.langchain.storage.{type(self).__name__} {self._door!r}>"
