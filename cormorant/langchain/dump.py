@@ -43,12 +43,14 @@ class Content:
         options: The settings of ``Store.open`` it was made with.
         fingerprint: Of the embedder its vectors are from.
         records: With their vectors.
+        documents: What records were cut from, as ``Store.documents`` gives it.
     """
 
     path: Path
     options: dict[str, Any]
     fingerprint: Fingerprint | None
     records: list[Record]
+    documents: list[Record]
 
     def pour_into(self, door: Door) -> None:
         """Add everything, in one transaction.
@@ -65,11 +67,11 @@ class Content:
             )
         if self.fingerprint is not None:
             door.remember_fingerprint(self.fingerprint)
-        door.add(self.records)
+        door.add(self.records, documents=self.documents)
 
 
 def write(door: Door, path: str | os.PathLike[str]) -> None:
-    """Write every record of the store, or of the scope, to ``path``, atomically.
+    """Write every record and document of the store, or of the scope, to ``path``, atomically.
 
     One snapshot is written; what was at ``path`` stays until the new file is whole and on
     disk. Missing folders are made.
@@ -95,16 +97,16 @@ def write(door: Door, path: str | os.PathLike[str]) -> None:
             }
         )
         count = 0
-        for record in door.records(with_vectors=True):
+        for is_document, record in door.everything():
             count += 1
-            lines.write(
-                {
-                    "id": record.id,
-                    "text": record.text,
-                    "metadata": json.loads(encode_metadata(record.metadata)),
-                    "vector": _packed(record.vector),
-                }
-            )
+            entry = {
+                "document" if is_document else "id": record.id,
+                "text": record.text,
+                "metadata": json.loads(encode_metadata(record.metadata)),
+            }
+            if not is_document:
+                entry["vector"] = _packed(record.vector)
+            lines.write(entry)
         lines.write({"end": count, "crc32": lines.checksum})
 
 
@@ -130,19 +132,24 @@ def read(path: str | os.PathLike[str]) -> Content:
         header = _header(first, source)
         checksum = zlib.crc32(first)
         records: list[Record] = []
+        documents: list[Record] = []
         for number, line in enumerate(file, start=2):
             entry = _entry(line, source, number)
             if "end" in entry:
-                _check_end(entry, len(records), checksum, file.read(1), source)
+                count = len(records) + len(documents)
+                _check_end(entry, count, checksum, file.read(1), source)
                 return Content(
                     path=source,
                     options=header["options"],
                     fingerprint=_fingerprint(header),
                     records=records,
+                    documents=documents,
                 )
             checksum = zlib.crc32(line, checksum)
-            records.append(_record(entry, header["options"]["dim"], source, number))
-    raise _damaged(source, f"it ends after {len(records)} documents without its last line")
+            record = _record(entry, header["options"]["dim"], source, number)
+            (documents if "document" in entry else records).append(record)
+    count = len(records) + len(documents)
+    raise _damaged(source, f"it ends after {count} documents without its last line")
 
 
 class _Lines:
@@ -224,7 +231,9 @@ def _entry(line: bytes, path: Path, number: int) -> dict[str, Any]:
 
 def _record(entry: dict[str, Any], dim: int | None, path: Path, number: int) -> Record:
     try:
-        id_, text, vector = entry["id"], entry["text"], entry["vector"]
+        is_document = "document" in entry
+        id_, text = entry["document" if is_document else "id"], entry["text"]
+        vector = None if is_document else entry["vector"]
         metadata = decode_metadata(json.dumps(entry["metadata"]))
         return Record(id=id_, text=text, metadata=metadata, vector=_unpacked(vector, dim))
     except (KeyError, TypeError, ValueError, binascii.Error, RecordError) as error:

@@ -7,9 +7,8 @@ scope is not applied: the unscoped Store is the view whose scope is empty.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,13 @@ from cormorant.model import AddResult, Explanation, FilterLike, Metric, Query, R
 from cormorant.store import settings
 from cormorant.store.family import Family
 from cormorant.store.intake import check_ids, take_in, take_in_documents
+from cormorant.store.pages import (
+    document_pages,
+    documents_of,
+    record_pages,
+    relatives,
+    with_their_vectors,
+)
 from cormorant.store.scope import Scope
 
 if TYPE_CHECKING:
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Door", "ScopedStore"]
 
-_DOCUMENTS: Final = 64  # read at once: each may be large
+T = TypeVar("T")
 
 
 class Door:
@@ -170,7 +176,7 @@ class Door:
             dead = _sorted_rows(known.values())
             core.refuse_foreign(self._scope, snapshot, dead)
             core.refuse_foreign_documents(self._scope, writer, [each.id for each in kept])
-            replaced = self._relatives(snapshot, family)
+            replaced = relatives(snapshot, self._scope, family)
             core.commit(
                 writer,
                 batch if ids else None,
@@ -213,7 +219,7 @@ class Door:
         core = self._core
 
         def commit(writer: Writer, snapshot: Snapshot) -> int:
-            gone = self._relatives(snapshot, family)
+            gone = relatives(snapshot, self._scope, family)
             dead = gone.rows
             if wanted is not None or filter is not None:
                 dead = np.union1d(dead, self._chosen(snapshot, wanted, filter))
@@ -222,24 +228,6 @@ class Door:
             return len(dead)
 
         return core.write(commit, self._scope)
-
-    def _relatives(self, snapshot: Snapshot, family: Family | None) -> _Relatives:
-        """What of a family is stored, inside the scope."""
-        if family is None:
-            return _Relatives(np.empty(0, np.int64), [])
-        ids = family.document_ids(snapshot.reader)
-        rows = np.empty(0, np.int64)
-        if family.field is not None:
-            mask = searching.matching(snapshot, {family.field: {"$in": ids}})
-            rows = snapshot.state.rows.view[np.flatnonzero(mask)]
-        if family.keep:
-            return _Relatives(rows, [])
-        documents = [
-            id
-            for id, document in snapshot.reader.documents(ids).items()
-            if self._scope.admits(document.metadata)
-        ]
-        return _Relatives(rows, documents)
 
     def _chosen(
         self, snapshot: Snapshot, ids: list[str] | None, filter: FilterLike | None
@@ -273,7 +261,7 @@ class Door:
                 for record, slot in zip(records, slots[slots >= 0].tolist(), strict=True)
                 if self._scope.admits(record.metadata)
             ]
-            return _with_vectors(snapshot, kept) if with_vectors else [r for r, _ in kept]
+            return with_their_vectors(snapshot, kept) if with_vectors else [r for r, _ in kept]
 
         return self._core.read(self._scope, work)
 
@@ -285,12 +273,8 @@ class Door:
         wanted = check_ids(ids)
 
         def work(snapshot: Snapshot) -> list[Record]:
-            found = snapshot.reader.documents(wanted)
-            return [
-                Record(id=id, text=found[id].text, metadata=found[id].metadata)
-                for id in wanted
-                if id in found and self._scope.admits(found[id].metadata)
-            ]
+            found = {each.id: each for each in documents_of(snapshot, self._scope, wanted)}
+            return [found[id] for id in wanted if id in found]
 
         return self._core.read(self._scope, work)
 
@@ -298,16 +282,12 @@ class Door:
         """The ids of all documents of the scope, or of those that begin with ``prefix``, sorted."""
 
         def work(snapshot: Snapshot) -> list[str]:
-            found = snapshot.reader.document_ids(prefix)
             if not self._scope:
-                return found
+                return snapshot.reader.document_ids(prefix)
             return [
-                id
-                for start in range(0, len(found), _DOCUMENTS)
-                for id, document in sorted(
-                    snapshot.reader.documents(found[start : start + _DOCUMENTS]).items()
-                )
-                if self._scope.admits(document.metadata)
+                document.id
+                for page in document_pages(snapshot, self._scope, prefix)
+                for document in page
             ]
 
         return self._core.read(self._scope, work)
@@ -323,21 +303,28 @@ class Door:
         if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
             raise ConfigError(f"batch must be a whole number of at least 1; got {batch!r}.")
         self._core.check_readable(self._scope)
-        return self._iterate(filter, with_vectors=with_vectors, batch=batch)
+        return self._iterate(
+            lambda snapshot: record_pages(snapshot, filter, with_vectors=with_vectors, batch=batch)
+        )
 
-    def _iterate(
-        self, filter: FilterLike | None, *, with_vectors: bool, batch: int
-    ) -> Iterator[Record]:
-        def pages(snapshot: Snapshot) -> Iterator[list[Record]]:
-            slots = np.flatnonzero(searching.matching(snapshot, filter))
-            for start in range(0, len(slots), batch):
-                some = slots[start : start + batch]
-                records = snapshot.fetch(some)
-                if with_vectors:
-                    pairs = list(zip(records, some.tolist(), strict=True))
-                    records = _with_vectors(snapshot, pairs)
-                yield records
+    def everything(self, *, batch: int = 1000) -> Iterator[tuple[bool, Record]]:
+        """All records of the scope with their vectors, then all its documents, from one snapshot.
 
+        Returns:
+            (whether it is a document, the record or document). The snapshot is held as that
+            of :meth:`records` is.
+        """
+        self._core.check_readable(self._scope)
+
+        def pages(snapshot: Snapshot) -> Iterator[list[tuple[bool, Record]]]:
+            for page in record_pages(snapshot, None, with_vectors=True, batch=batch):
+                yield [(False, record) for record in page]
+            for page in document_pages(snapshot, self._scope):
+                yield [(True, document) for document in page]
+
+        return self._iterate(pages)
+
+    def _iterate(self, pages: Callable[[Snapshot], Iterator[list[T]]]) -> Iterator[T]:
         if self._core.storage.in_memory:
             # A snapshot in memory holds writers up, so none is held while the caller thinks.
             for page in self._core.read(self._scope, lambda snapshot: list(pages(snapshot))):
@@ -394,13 +381,6 @@ class Door:
         )
 
 
-class _Relatives(NamedTuple):
-    """A family as it is stored: ascending rows of its records, ids of its documents."""
-
-    rows: NDArray[np.int64]
-    documents: list[str]
-
-
 class ScopedStore(Door):
     """A view of a store that can neither read nor write outside its scope.
 
@@ -424,14 +404,3 @@ def _check_query(query: object) -> None:
 
 def _sorted_rows(rows: Iterable[int]) -> NDArray[np.int64]:
     return np.sort(np.fromiter(rows, dtype=np.int64))
-
-
-def _with_vectors(snapshot: Snapshot, kept: list[tuple[Record, int]]) -> list[Record]:
-    vectors = snapshot.vectors()
-    has = snapshot.has_vector
-    return [
-        replace(record, vector=vectors[slot].copy())
-        if vectors is not None and has[slot]
-        else record
-        for record, slot in kept
-    ]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -22,6 +23,7 @@ from cormorant.errors import (
     UsageError,
 )
 from cormorant.langchain import Cormorant
+from cormorant.store import Family
 
 FAKE = DeterministicFakeEmbedding(size=6)
 METADATA = {
@@ -217,3 +219,21 @@ def test_a_damaged_dump_is_refused_whole(dump: Path, damage: Callable[[bytes], b
             Cormorant.load(dump, FAKE, store=store)
         assert caught.value.path == str(dump)
         assert store.count() == 0
+
+
+def test_parents_are_in_the_dump(tmp_path):
+    embedding = DeterministicFakeEmbedding(size=8)
+    with Cormorant(embedding) as vs:
+        child = Document("a fish", id="p#0", metadata={"doc_id": "p"})
+        parent = Record("p", "a fish and a boat", metadata={"on": dt.date(2026, 5, 1)})
+        vs.add_family([child], [parent], Family(["p"], "doc_id"))
+        vs.scope(tenant="acme").store.add([], documents=[{"id": "q"}])
+        vs.dump(tmp_path / "all")
+        vs.scope(tenant="acme").dump(tmp_path / "acme")
+    with Cormorant.load(tmp_path / "all", embedding) as loaded:
+        assert loaded.store.documents(["p"]) == [parent]
+        assert loaded.store.document_ids() == ["p", "q"]
+        assert [doc.id for doc in loaded.similarity_search("a fish")] == ["p#0"]
+    with Cormorant.load(tmp_path / "acme", embedding) as loaded:
+        assert loaded.store.document_ids() == ["q"]
+        assert loaded.store.count() == 0
