@@ -18,7 +18,10 @@ from retrieverlab import Fixed, Told, doc, texts
 
 from cormorant.errors import QueryError, ScopeError, UsageError
 from cormorant.langchain import Cormorant
-from cormorant.langchain.retrievers import FreshnessRetriever
+from cormorant.langchain.retrievers import (
+    FreshnessRetriever,
+    TimeWeightedVectorStoreRetriever,
+)
 from cormorant.langchain.retrievers.moments import moment, moment_in
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -260,3 +263,234 @@ class TestFreshness:
         with pytest.raises(UsageError):
             FreshnessRetriever(**{**good, **wrong})
         assert issubclass(QueryError, UsageError)
+
+
+FAKE = DeterministicFakeEmbedding(size=8)
+
+
+class Clock:
+    """A clock that stands until it is told to tick."""
+
+    def __init__(self) -> None:
+        self.at = datetime(2024, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def tick(self, delta: timedelta) -> None:
+        self.at += delta
+
+
+def weighted(store: Any, **settings: Any) -> TimeWeightedVectorStoreRetriever:
+    return TimeWeightedVectorStoreRetriever(vectorstore=store, **settings)
+
+
+@pytest.fixture(params=["cormorant", "another"])
+def store(request: pytest.FixtureRequest) -> Any:
+    if request.param == "another":
+        yield InMemoryVectorStore(FAKE)
+        return
+    with Cormorant(FAKE) as made:
+        yield made
+
+
+class TestTimeWeighted:
+    def test_what_was_accessed_lately_comes_first(self, store: Any) -> None:
+        clock = Clock()
+        retriever = weighted(store, k=1, decay_rate=0.5, clock=clock)
+        retriever.add_documents([doc("old", "1"), doc("new", "2")], current_time=days_ago(900))
+        assert texts(retriever.invoke("old")) == ["old"]
+        clock.tick(timedelta(days=30))
+        retriever.add_documents([doc("newer", "3")])
+        assert texts(retriever.invoke("new")) == ["newer"], "recency outweighs relevance here"
+        assert texts(weighted_again(retriever, decay_rate=0).invoke("new")) == ["new"]
+
+    def test_returned_memories_count_as_accessed(self, store: Any) -> None:
+        clock = Clock()
+        retriever = weighted(store, k=1, decay_rate=0.9, recent=0, clock=clock)
+        retriever.add_documents([doc("a", "1"), doc("b", "2")])
+        clock.tick(timedelta(hours=5))
+        (found,) = retriever.invoke("a")
+        accessed = moment(found.metadata["last_accessed_at"])
+        assert accessed == datetime(2024, 1, 1, 5, tzinfo=UTC)
+        clock.tick(timedelta(hours=1))
+        hits = retriever.retrieve("b", k=2).hits
+        says = {hit.text: hit.journey[-1].says for hit in hits}
+        assert "last accessed 1.0 hours ago" in says["a"]
+        assert "last accessed 6.0 hours ago" in says["b"]
+
+    def test_reading_leaves_no_trace_where_it_must_not(self, store: Any) -> None:
+        clock = Clock()
+        retriever = weighted(store, touch=False, clock=clock)
+        retriever.add_documents([doc("a", "1")])
+        clock.tick(timedelta(hours=5))
+        for _ in range(2):
+            hit = retriever.retrieve("a").hits[0]
+            assert "last accessed 5.0 hours ago" in hit.journey[-1].says
+
+    def test_the_memories_added_last_are_candidates_unless_told_otherwise(self, store: Any) -> None:
+        retriever = weighted(store, search_kwargs={"k": 1}, k=4)
+        retriever.add_documents([doc(f"{n}", f"{n}") for n in range(9)])
+        (nearest,) = store.similarity_search("0", k=1)
+        assert set(texts(weighted_again(retriever, recent=3).invoke("0"))) == {"0", "6", "7", "8"}
+        assert texts(weighted_again(retriever, recent=0).invoke("0")) == [nearest.page_content]
+
+    async def test_async_finds_the_same(self, store: Any) -> None:
+        retriever = weighted(store, k=2)
+        ids = await retriever.aadd_documents([doc("a", "1"), doc("b", "2")])
+        assert ids == ["1", "2"]
+        assert texts(await retriever.ainvoke("a")) == texts(retriever.invoke("a")) == ["a", "b"]
+
+    def test_deleted_memories_are_not_returned(self, store: Any) -> None:
+        retriever = weighted(store)
+        retriever.add_documents([doc("a", "1"), doc("b", "2"), doc("c", "3")])
+        store.delete(["2"])
+        assert sorted(texts(retriever.invoke("b"))) == ["a", "c"]
+        retriever.delete(["3"])
+        assert texts(retriever.invoke("b")) == ["a"]
+
+    def test_nothing_is_remembered_when_the_store_failed(self, store: Any) -> None:
+        retriever = weighted(store)
+        with pytest.raises((TypeError, UsageError)):
+            retriever.add_documents([doc("a", "1")], ids=3)
+        assert retriever.memory_stream == []
+
+    @pytest.mark.parametrize(
+        "accessed", ["2024-01-01", NOW, NOW.replace(tzinfo=None), 1704412800.0, date(2024, 1, 1)]
+    )
+    def test_any_form_of_date_is_taken(self, store: Any, accessed: Any) -> None:
+        retriever = weighted(store)
+        retriever.add_documents([doc("a", "1", last_accessed_at=accessed)])
+        assert texts(retriever.invoke("a")) == ["a"]
+
+    def test_a_restart_forgets_nothing_the_store_has(self, store: Any) -> None:
+        weighted(store).add_documents([doc("a", "1"), doc("b", "2")])
+        assert sorted(texts(weighted(store).invoke("a"))) == ["a", "b"]
+
+    def test_added_documents_are_not_changed(self, store: Any) -> None:
+        given = doc("a", "1", tags=["x"])
+        retriever = weighted(store)
+        retriever.add_documents([given])
+        retriever.invoke("a")[0].metadata["tags"].append("y")
+        assert given.metadata == {"tags": ["x"]}
+        assert retriever.invoke("a")[0].metadata["tags"] == ["x"]
+
+    def test_other_scores_are_added(self, store: Any) -> None:
+        retriever = weighted(store, other_score_keys=["importance"], k=1)
+        retriever.add_documents([doc("a", "1"), doc("b", "2", importance=9)])
+        assert texts(retriever.invoke("a")) == ["b"]
+        retriever.add_documents([doc("c", "3", importance="high")])
+        with pytest.raises(UsageError, match="must be a number"):
+            retriever.invoke("a")
+
+    def test_a_filter_holds_for_the_memories_added_last_too(self) -> None:
+        with Cormorant(FAKE) as vs:
+            retriever = weighted(vs)
+            retriever.add_documents([doc("a", "1", n=1), doc("b", "2", n=2)])
+            assert texts(retriever.invoke("a", filter={"n": 2})) == ["b"]
+            fixed = weighted(vs, search_kwargs={"k": 9, "filter": {"n": 1}})
+            assert texts(fixed.invoke("b")) == ["a"]
+        other = weighted(InMemoryVectorStore(FAKE))
+        other.add_documents([doc("a", "1", n=1), doc("b", "2", n=2)])
+        assert texts(other.invoke("a", filter=lambda each: each.metadata["n"] == 2)) == ["b"]
+
+    def test_a_store_that_gives_distances_is_ranked_by_its_places(self) -> None:
+        class Distances(InMemoryVectorStore):
+            def _similarity_search_with_relevance_scores(
+                self, query: str, k: int = 4, **kwargs: Any
+            ) -> Any:
+                return [(each, -140.0) for each in self.similarity_search(query, k)]
+
+        retriever = weighted(Distances(FAKE))
+        retriever.add_documents([doc("a", "1"), doc("b", "2")])
+        result = retriever.retrieve("a")
+        assert [hit.relevance for hit in result] == [1, 0.5]
+        assert "its places stand for relevance" in result.degraded[0]
+
+    @pytest.mark.parametrize(
+        "wrong", [{"k": 0}, {"decay_rate": 2}, {"decay_rate": "x"}, {"recent": -1}, {"decay": 1}]
+    )
+    def test_wrong_arguments_are_refused(self, store: Any, wrong: dict[str, Any]) -> None:
+        with pytest.raises(UsageError):
+            weighted(store, **wrong)
+
+
+class TestMemoriesInAStore:
+    def test_access_times_survive_a_restart(self, tmp_path: Path) -> None:
+        clock = Clock()
+        with Cormorant(FAKE, path=tmp_path / "kb") as vs:
+            weighted(vs, clock=clock).add_documents([doc("a", "1"), doc("b", "2")])
+            clock.tick(timedelta(hours=5))
+            weighted(vs, k=1, recent=0, clock=clock).invoke("a")
+        clock.tick(timedelta(hours=1))
+        with Cormorant(FAKE, path=tmp_path / "kb") as vs:
+            hits = weighted(vs, clock=clock).retrieve("a").hits
+        says = {hit.text: hit.journey[-1].says for hit in hits}
+        assert "last accessed 1.0 hours ago" in says["a"]
+        assert "last accessed 6.0 hours ago" in says["b"]
+
+    def test_a_reading_changes_no_record_and_brings_back_none(self) -> None:
+        with Cormorant(FAKE) as vs:
+            retriever = weighted(vs)
+            retriever.add_documents([doc("a", "1")])
+            (before,) = vs.get_by_ids(["1"])
+            retriever.invoke("a")
+            assert vs.get_by_ids(["1"]) == [before]
+            vs.delete(["1"])
+            assert retriever.invoke("a") == []
+            assert vs.store.count() == 0
+
+    def test_deleting_forgets_when_it_was_accessed(self) -> None:
+        with Cormorant(FAKE) as vs:
+            retriever = weighted(vs)
+            retriever.add_documents([doc("a", "1")])
+            retriever.invoke("a")
+            assert len(vs.store.document_ids("accessed:")) == 1
+            retriever.delete(["1"])
+            assert vs.store.document_ids("accessed:") == []
+
+    def test_what_one_tenant_reads_shows_in_nobody_elses_ranking(self) -> None:
+        clock = Clock()
+        with Cormorant(FAKE) as vs:
+            retriever = weighted(vs, clock=clock)
+            retriever.add_documents(
+                [doc("a", "1", tenant="acme", secret="x"), doc("b", "2", tenant="other")]
+            )
+            clock.tick(timedelta(hours=5))
+            config = {"configurable": {"scope": {"tenant": "acme"}}}
+            assert texts(retriever.invoke("b", config)) == ["a"]
+            clock.tick(timedelta(hours=1))
+            says = [hit.journey[-1].says for hit in retriever.retrieve("a", config)]
+            assert "last accessed 1.0 hours ago" in says[0]
+            everyone = retriever.retrieve("a").hits
+            assert all("6.0 hours ago" in hit.journey[-1].says for hit in everyone)
+            kept = vs.scope(tenant="acme").store.documents(vs.store.document_ids("accessed:"))
+            assert all("secret" not in each.metadata for each in kept)
+
+    def test_the_last_are_found_among_many_and_after_deletions(self) -> None:
+        with Cormorant(FAKE) as vs:
+            retriever = weighted(vs, search_kwargs={"k": 1}, k=4, touch=False)
+            retriever.add_documents([doc(f"t{n}", f"{n}") for n in range(50)])
+            vs.delete([str(n) for n in range(40, 49)])
+            assert set(texts(retriever.invoke("t0", k=4))) >= {"t49", "t39", "t38"}
+            retriever.add_documents([doc("next", "next")])
+            (found,) = vs.get_by_ids(["next"])
+            assert found.metadata["buffer_idx"] == 50
+
+    def test_a_read_only_store_is_read_and_the_answer_says_so(self, tmp_path: Path) -> None:
+        with Cormorant(FAKE, path=tmp_path / "kb") as vs:
+            weighted(vs).add_documents([doc("a", "1")])
+        with Cormorant(FAKE, path=tmp_path / "kb", read_only=True) as vs:
+            result = weighted(vs).retrieve("a")
+        assert [hit.text for hit in result] == ["a"]
+        assert "accessed was not kept" in result.degraded[0]
+
+    def test_a_memory_stream_is_refused(self) -> None:
+        with Cormorant(FAKE) as vs, pytest.raises(UsageError, match="add_documents"):
+            weighted(vs, memory_stream=[doc("a")])
+
+
+def weighted_again(
+    retriever: TimeWeightedVectorStoreRetriever, **changes: Any
+) -> TimeWeightedVectorStoreRetriever:
+    return retriever.model_copy(update=changes)

@@ -26,6 +26,7 @@ _HOMES = {
     "PreviousNextRetriever": "window",
     "Retriever": "base",
     "SelfQueryRetriever": "self_query",
+    "TimeWeightedVectorStoreRetriever": "time_weighted_retriever",
     "SentenceSplitter": "sentences",
     "SentenceWindowRetriever": "window",
 }
