@@ -60,6 +60,10 @@ def vs() -> Iterator[Cormorant]:
         yield store
 
 
+def passed() -> Runnable[Any, Any]:
+    return RunnablePassthrough()
+
+
 def ids(found: Any) -> set[str]:
     return {document.id for document in found}
 
@@ -119,16 +123,15 @@ WRAPS: list[Wrap] = [by_invoke, by_batch, by_stream, by_generator, by_tool]
 
 def chains(vs: Cormorant) -> list[Runnable[Any, Any]]:
     retriever = vs.as_retriever(k=20)
-    passed: Runnable[Any, Any] = RunnablePassthrough()
     return [
         retriever,
-        passed | retriever,
+        passed() | retriever,
         RunnableParallel(found=retriever) | (lambda found: found["found"]),
-        RunnableBranch((lambda _: True, passed | retriever), retriever),
-        passed | retriever.with_retry(),
-        passed | retriever.with_fallbacks([retriever]),
-        passed | EnsembleRetriever(retrievers=[retriever, retriever], weights=[0.5, 0.5]),
-        passed | MergerRetriever(retrievers=[retriever]),
+        RunnableBranch((lambda _: True, passed() | retriever), retriever),
+        passed() | retriever.with_retry(),
+        passed() | retriever.with_fallbacks([retriever]),
+        passed() | EnsembleRetriever(retrievers=[retriever, retriever], weights=[0.5, 0.5]),
+        passed() | MergerRetriever(retrievers=[retriever]),
     ]
 
 
@@ -154,31 +157,31 @@ async def test_three_levels(vs: Cormorant, wrap: Wrap, middle: Any) -> None:
             (INNER[4], OF_ACME),
             (config({"n": {"$lt": 2}}), {"acme-0", "acme-1"}),
         ):
-            outer = wrap(RunnablePassthrough() | wrap(chain, inner), middle)
+            outer = wrap(passed() | wrap(chain, inner), middle)
             assert ids(outer.invoke("fish", ACME)) == expected
             assert ids(await outer.ainvoke("fish", ACME)) == expected
 
 
 def test_another_tenant_inside_finds_nothing(vs: Cormorant) -> None:
     retriever = vs.as_retriever(k=20)
-    chain = RunnablePassthrough() | retriever
+    chain = passed() | retriever
     rival = config({"tenant": "rival"})
     assert by_invoke(chain, rival).invoke("fish", ACME) == []
     middle = by_invoke(by_invoke(chain, rival), config({"n": 1}))
     assert middle.invoke("fish", ACME) == []
-    ensemble = RunnablePassthrough() | MergerRetriever(retrievers=[retriever])
+    ensemble = passed() | MergerRetriever(retrievers=[retriever])
     with pytest.raises(ScopeError, match="can only narrow"):
         by_invoke(ensemble, rival).invoke("fish", ACME)
 
 
 def test_what_is_no_scope_is_refused_from_an_outer_config_too(vs: Cormorant) -> None:
-    chain = by_invoke(RunnablePassthrough() | vs.as_retriever(), config(thread_id="1"))
+    chain = by_invoke(passed() | vs.as_retriever(), config(thread_id="1"))
     with pytest.raises(ScopeError, match="must be a dict"):
         chain.invoke("fish", config("acme"))
 
 
 def test_one_request_leaves_nothing_to_the_next(vs: Cormorant) -> None:
-    chain = by_invoke(RunnablePassthrough() | vs.as_retriever(k=20), config(thread_id="1"))
+    chain = by_invoke(passed() | vs.as_retriever(k=20), config(thread_id="1"))
     assert ids(chain.invoke("fish", ACME)) == OF_ACME
     assert len(chain.invoke("fish")) == 9
     assert ids(chain.invoke("fish", config({"tenant": "third"}))) == {
@@ -188,10 +191,10 @@ def test_one_request_leaves_nothing_to_the_next(vs: Cormorant) -> None:
 
 @pytest.mark.parametrize("shared", [[], CallbackManager([]), [BaseCallbackHandler()]])
 def test_callbacks_that_requests_share_keep_nothing_of_one(vs: Cormorant, shared: Any) -> None:
-    chain = RunnablePassthrough() | vs.as_retriever(k=20)
+    chain = passed() | vs.as_retriever(k=20)
     outer = by_invoke(by_invoke(chain, {"callbacks": shared}), config(thread_id="1"))
     for tenant in TENANTS:
-        found = outer.invoke("fish", {**config({"tenant": tenant}), "callbacks": shared})
+        found = outer.invoke("fish", ACME | config({"tenant": tenant}) | {"callbacks": shared})
         assert ids(found) == {f"{tenant}-{number}" for number in range(3)}
     assert len(outer.invoke("fish", {"callbacks": shared})) == 9
 
@@ -213,11 +216,13 @@ def test_what_cannot_be_held_is_what_the_documentation_says(vs: Cormorant) -> No
     assert len(retriever.with_config(ACME).invoke("fish", config({}))) == 9
     # A foreign retriever asked with the config itself, not inside a chain that has it.
     assert len(foreign.invoke("fish", ACME)) == 9
-    assert ids((RunnablePassthrough() | foreign).invoke("fish", ACME)) == OF_ACME
-    inner = by_invoke(RunnablePassthrough() | foreign, config(thread_id="1"))
+    assert ids((passed() | foreign).invoke("fish", ACME)) == OF_ACME
+    inner = by_invoke(passed() | foreign, config(thread_id="1"))
     assert ids(inner.invoke("fish", ACME)) == OF_ACME
     # The vector store itself reads no config.
-    direct = RunnableLambda(lambda question: vs.similarity_search(question, k=20))
+    direct: Runnable[Any, Any] = RunnableLambda(
+        lambda question: vs.similarity_search(question, k=20)
+    )
     assert len(direct.invoke("fish", ACME)) == 9
 
     with scoping(tenant="acme"):
@@ -240,8 +245,9 @@ def test_a_thread_started_by_hand_has_no_scope_and_a_store_can_require_one() -> 
 
         def by_hand(question: str) -> Any:
             for context in (None, contextvars.copy_context()):
-                work = ask if context is None else functools.partial(context.run, ask)
-                thread = threading.Thread(target=work, args=(question,))
+                work = functools.partial(ask, question)
+                inside = work if context is None else functools.partial(context.run, work)
+                thread = threading.Thread(target=inside)
                 thread.start()
                 thread.join()
             return answers
@@ -271,7 +277,7 @@ def test_a_run_without_a_scope_gets_no_handler_of_ours(vs: Cormorant) -> None:
         seen.append(config["callbacks"].handlers)
         return question
 
-    chain = by_invoke(RunnablePassthrough() | RunnableLambda(look), config(thread_id="1"))
+    chain = by_invoke(passed() | RunnableLambda(look), config(thread_id="1"))
     chain.invoke("fish")
     chain.invoke("fish", config(user="u"))
     assert seen == [[], []]
@@ -285,7 +291,7 @@ def test_a_scope_beside_configurable_counts_as_langchain_has_it(vs: Cormorant) -
     beside: Any = {"scope": {"tenant": "acme"}}
     retriever = vs.as_retriever(k=20)
     assert ids(retriever.invoke("fish", beside)) == OF_ACME
-    assert ids((RunnablePassthrough() | retriever).invoke("fish", beside)) == OF_ACME
+    assert ids((passed() | retriever).invoke("fish", beside)) == OF_ACME
 
 
 # scoping
