@@ -125,6 +125,16 @@ def test_only_as_many_sentences_as_k_windows_need_have_one(making):
     assert len(retriever.invoke("four fish", k=20)) == 7
 
 
+def test_more_sentences_of_one_document_are_asked_for_while_windows_are_missing(making):
+    retriever = making(window=30)
+    text = "Fish swim here. " * 30 + "Rocks. " * 100 + "A fish."
+    retriever.add_documents([Document(text, id="d")])
+    assert len(retriever.invoke("fish swim here", k=1)) == 1
+    first, second = contents(retriever.invoke("fish swim here", k=2))
+    assert first == "Fish swim here. " * 30 + ("Rocks. " * 30).strip()
+    assert second == "Rocks. " * 30 + "A fish."
+
+
 def test_a_repeated_sentence_has_the_window_of_its_own_place(making):
     retriever = making(window=1)
     text = "Yes. Alpha. Beta. Gamma. Yes, birds. Delta."

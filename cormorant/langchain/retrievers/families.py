@@ -29,12 +29,14 @@ class Found:
         children: In order, each with its place.
         key: Its parent's; None for a document that names no parent.
         parent: As the docstore gave it; None if it has none.
+        ids: Of the children.
     """
 
     place: int
     key: Hashable | None
     children: list[tuple[int, Document]] = field(default_factory=list)
     parent: Document | None = None
+    ids: set[str | None] = field(default_factory=set)
 
     def told(self) -> Document:
         """The parent, with its best child's scores; a document without parent as it is."""
@@ -97,7 +99,8 @@ class Families:
             named = key is not None and isinstance(key, Hashable)
             whose = ("parent", key) if named else ("alone", child.id or id(child))
             family = self._found.setdefault(whose, Found(self._seen, key if named else None))
-            if all(child.id is None or child.id != other.id for _, other in family.children):
+            if child.id is None or child.id not in family.ids:
+                family.ids.add(child.id)
                 family.children.append((self._seen, child))
 
     def fetch(self) -> Steps[None]:

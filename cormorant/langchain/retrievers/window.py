@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from langchain_core.documents import Document
-from langchain_core.retrievers import RetrieverLike
+from langchain_core.retrievers import BaseRetriever, RetrieverLike
 from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
@@ -29,6 +29,14 @@ __all__ = ["PreviousNextRetriever", "SentenceWindowRetriever"]
 
 _NUMBERED: Final = re.compile(r"(.+)#(\d+)", re.DOTALL | re.ASCII)
 _START: Final = "start_index"  # LangChain's name for where a chunk begins
+
+
+class _Window(NamedTuple):
+    """From where to where, and what was found in it: (place, child), best first."""
+
+    start: int
+    end: int
+    hits: list[tuple[int, Document]]
 
 
 class SentenceWindowRetriever(ParentDocumentRetriever):
@@ -67,38 +75,37 @@ class SentenceWindowRetriever(ParentDocumentRetriever):
     def _chosen(self, families: Families, wanted: int) -> Steps[list[Document]]:
         """Windows around the best children, no more of them than ``wanted`` windows need."""
         found = list(families)
-        spans = [list(self._spans(family)) for family in found]
-        places = sorted(span[2][0] for some in spans for span in some)
-        # One more child may join two windows, but never makes more than one more.
-        for last in places[wanted - 1 :]:
-            joined = [_joined(s for s in some if s[2][0] <= last) for some in spans]
-            if sum(map(len, joined)) >= wanted:
+        spans = [(number, s) for number, family in enumerate(found) for s in self._spans(family)]
+        windows: list[list[_Window]] = [[] for _ in found]
+        for number, span in sorted(spans, key=lambda pair: pair[1].hits[0][0]):
+            windows[number] = _joined([*windows[number], span])
+            if sum(map(len, windows)) == wanted:
                 break
-        else:
-            joined = [_joined(some) for some in spans]
         chosen: list[tuple[int, Document]] = []
-        for family, windows in zip(found, joined, strict=True):
-            chosen.extend(self._windows(family, windows))
+        for family, some in zip(found, windows, strict=True):
+            chosen.extend(self._windows(family, some))
         return [document for _, document in sorted(chosen, key=lambda pair: pair[0])]
         yield  # pragma: no cover - makes it a procedure
 
-    def _spans(self, family: Found) -> Iterable[tuple[int, int, tuple[int, Document]]]:
+    @override
+    def _leaves_out(self, child: BaseRetriever) -> bool:
+        return False  # a document may have many windows
+
+    def _spans(self, family: Found) -> Iterable[_Window]:
         """For each child where its window lies."""
         text = "" if family.parent is None else family.parent.page_content
         sentences = sentence_spans(text)
         for place, child in family.children:
             span = _span(child, text)
             if span is None:  # not word for word in the document: a summary, a question
-                yield 0, len(text), (place, child)
+                yield _Window(0, len(text), [(place, child)])
                 continue
             inside = [i for i, (lo, hi) in enumerate(sentences) if lo < span[1] and hi > span[0]]
             first = max(0, inside[0] - self.window)
             last = min(len(sentences) - 1, inside[-1] + self.window)
-            yield sentences[first][0], sentences[last][1], (place, child)
+            yield _Window(sentences[first][0], sentences[last][1], [(place, child)])
 
-    def _windows(
-        self, family: Found, windows: Iterable[tuple[int, int, list[tuple[int, Document]]]]
-    ) -> Iterable[tuple[int, Document]]:
+    def _windows(self, family: Found, windows: Iterable[_Window]) -> Iterable[tuple[int, Document]]:
         if family.parent is None:
             yield family.place, family.told()
             return
@@ -199,7 +206,7 @@ class PreviousNextRetriever(Retriever):
         known: Mapping[str | None, Document],
     ) -> Iterable[tuple[int, Document]]:
         """The chunks in unbroken rows, each row one document."""
-        spans: dict[str, list[tuple[int, int, tuple[int, Document]]]] = {}
+        spans: dict[str, list[_Window]] = {}
         for place, chunk, number in found:
             if number is None:
                 continue
@@ -209,7 +216,7 @@ class PreviousNextRetriever(Retriever):
                 first -= 1
             while last - at < self.after and f"{source}#{last + 1}" in known:
                 last += 1
-            spans.setdefault(source, []).append((first, last + 1, (place, chunk)))
+            spans.setdefault(source, []).append(_Window(first, last + 1, [(place, chunk)]))
         for source, some in spans.items():
             for first, end, hits in _joined(some):
                 chunks = [known[f"{source}#{number}"] for number in range(first, end)]
@@ -263,18 +270,17 @@ def _span(child: Document, text: str) -> tuple[int, int] | None:
     return None if start < 0 or not content.strip() else (start, start + len(content))
 
 
-def _joined(
-    spans: Iterable[tuple[int, int, tuple[int, Document]]],
-) -> list[tuple[int, int, list[tuple[int, Document]]]]:
-    """Spans that touch as one, in order; each with what was found in it, best first."""
-    joined: list[tuple[int, int, list[tuple[int, Document]]]] = []
-    for start, end, hit in sorted(spans, key=lambda span: span[:2]):
-        if joined and start <= joined[-1][1]:
-            last = joined[-1]
-            joined[-1] = (last[0], max(last[1], end), [*last[2], hit])
+def _joined(windows: Iterable[_Window]) -> list[_Window]:
+    """Windows that touch as one, in order."""
+    joined: list[_Window] = []
+    for window in sorted(windows, key=lambda window: window[:2]):
+        last = joined[-1] if joined else None
+        if last is not None and window.start <= last.end:
+            hits = sorted([*last.hits, *window.hits], key=lambda hit: hit[0])
+            joined[-1] = _Window(last.start, max(last.end, window.end), hits)
         else:
-            joined.append((start, end, [hit]))
-    return [(lo, hi, sorted(hits, key=lambda pair: pair[0])) for lo, hi, hits in joined]
+            joined.append(window)
+    return joined
 
 
 def _check_count(name: str, value: object) -> None:
