@@ -135,6 +135,11 @@ def _check_config(config: object) -> None:
         value = (config or {}).get(name)
         if value is not None and not isinstance(value, Mapping):
             raise UsageError(f"config[{name!r}] must be a dict; got {value!r}.")
+    callbacks = (config or {}).get("callbacks")
+    if callbacks is not None and not isinstance(callbacks, (list, BaseCallbackManager)):
+        raise UsageError(
+            f"config['callbacks'] must be a list of handlers, or a manager; got {callbacks!r}."
+        )
     tags = (config or {}).get("tags")
     if tags is not None and not isinstance(tags, list):
         raise UsageError(f"config['tags'] must be a list of strings; got {tags!r}.")

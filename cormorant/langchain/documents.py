@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from langchain_core.documents import Document
@@ -27,6 +27,8 @@ __all__ = [
     "record_document",
     "with_vectors",
 ]
+
+T = TypeVar("T")
 
 SCORES_KEY = "_cormorant"
 """The metadata key scores come under. It is dropped from what is added: scores belong to
@@ -48,7 +50,7 @@ def from_documents(
     """
     if isinstance(documents, Document):
         raise RecordError("documents takes a list of Documents; got one alone. Put it in a list.")
-    taken = list(documents)
+    taken = _listed(documents, "documents")
     for position, document in enumerate(taken):
         if not isinstance(document, Document):
             raise RecordError(
@@ -82,7 +84,7 @@ def from_texts(
         raise RecordError(
             f"texts takes a list of strings; got one {type(texts).__name__}. Put it in a list."
         )
-    return _records(list(texts), metadatas, ids, noun="texts")
+    return _records(_listed(texts, "texts"), metadatas, ids, noun="texts")
 
 
 def _records(
@@ -117,13 +119,23 @@ def _aligned(values: Iterable[Any] | None, name: str, count: int, noun: str) -> 
         return [None] * count
     if isinstance(values, (str, bytes, Mapping)):
         raise RecordError(f"{name} takes a list; got a {type(values).__name__}. Put it in a list.")
-    given = list(values)
+    given = _listed(values, name)
     if len(given) != count:
         raise RecordError(
             f"The number of {name} must match the number of {noun}; got {len(given)} {name} and "
             f"{count} {noun}. Nothing was stored. Give one each, or leave {name} out."
         )
     return given
+
+
+def _listed(values: Iterable[T], name: str) -> list[T]:
+    try:
+        items = iter(values)
+    except TypeError as error:
+        raise RecordError(
+            f"{name} takes a list; got a {type(values).__name__}. Nothing was stored."
+        ) from error
+    return list(items)
 
 
 def _without_scores(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:

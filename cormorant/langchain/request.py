@@ -91,7 +91,7 @@ class Request:
             UsageError: On an argument the search type does not take.
             FilterError: On a filter that is not one.
         """
-        if search_type not in ACCEPTED:
+        if not isinstance(search_type, str) or search_type not in ACCEPTED:
             raise QueryError(
                 f"search_type must be one of {', '.join(SEARCH_TYPES)}; got {search_type!r}."
                 f"{_nearest(search_type, SEARCH_TYPES)}"

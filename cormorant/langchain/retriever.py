@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import LangSmithRetrieverParams
 from langchain_core.runnables import RunnableConfig
 from langchain_core.vectorstores import VectorStoreRetriever
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, ValidationError, model_validator
 from typing_extensions import override
 
 from cormorant.errors import QueryError, UsageError
@@ -77,15 +77,24 @@ class CormorantRetriever(VectorStoreRetriever):
                 "vectorstore must be a Cormorant; got "
                 f"{type(values.get('vectorstore')).__name__}. Use Cormorant(…).as_retriever(…)."
             )
+        # None is what an option not set looks like, as for the search arguments.
+        values = {name: value for name, value in values.items() if value is not None}
         search_type = values.get("search_type", "similarity")
-        fixed = _fixed(values.get("search_kwargs") or {}, values)
+        fixed = _fixed(values.get("search_kwargs", {}), values)
         Request.build(search_type, fixed)
         if search_type == "similarity_score_threshold" and fixed.get("score_threshold") is None:
             raise QueryError(
                 "search_type='similarity_score_threshold' needs a score_threshold in [0, 1]; "
                 "got none."
             )
-        super().__init__(**values)
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise UsageError(
+                f"CormorantRetriever cannot take {where}: {first['msg']}; got {first['input']!r}."
+            ) from error
 
     @model_validator(mode="before")
     @classmethod
@@ -103,6 +112,7 @@ class CormorantRetriever(VectorStoreRetriever):
 
     @override
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        _check_search_kwargs(self.search_kwargs)  # it can be set on a living retriever
         params = super()._get_ls_params(**kwargs)
         params["ls_embedding_model"] = self._cormorant.embedding_model
         return params
@@ -161,8 +171,17 @@ class CormorantRetriever(VectorStoreRetriever):
         return store, {**arguments, "filter": narrowed}
 
 
+def _check_search_kwargs(search_kwargs: object) -> None:
+    if not isinstance(search_kwargs, Mapping):
+        raise UsageError(
+            "search_kwargs must be a dict of search arguments, such as {'k': 5}; got "
+            f"{search_kwargs!r}."
+        )
+
+
 def _fixed(search_kwargs: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The retriever's own search arguments, from both places they can stand in."""
+    _check_search_kwargs(search_kwargs)
     fields = {name: values[name] for name in _ARGUMENTS if values.get(name) is not None}
     twice = [
         name

@@ -188,7 +188,10 @@ class Cormorant(Writing, Searching):
         """
         from cormorant.langchain.retriever import CormorantRetriever
 
-        tags = kwargs.pop("tags", None) or [*self._get_retriever_tags()]
+        if "vectorstore" in kwargs:
+            raise UsageError("as_retriever: vectorstore is this store; it cannot be given.")
+        tags = kwargs.pop("tags", None)
+        tags = self._get_retriever_tags() if tags is None or tags == [] else tags
         return CormorantRetriever(vectorstore=self, tags=tags, **kwargs)
 
     # Making one from documents
