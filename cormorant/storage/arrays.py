@@ -11,7 +11,8 @@ Layout (little-endian; ``docs/FORMAT.md`` is the reference)::
     …       from the next multiple of 64 on: each array's bytes, C order, each at an
             offset from there that is a multiple of 64
 
-Mapping checks the header and every bound, not the data: that is ``verify_arrays``.
+Mapping checks the header and every bound, not the data: that is ``verify_arrays``, and
+``ArrayFile.check``, which a store calls before it first uses a file.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ class ArrayFile:
         self.path = path
         self.groups: dict[str, dict[str, NDArray[Any]]] = {}
         self._crcs: dict[tuple[str, str], int] = {}
-        mapped = _map(path)
+        self._mapped = mapped = _map(path)
+        self._sound = False
         header, start = _header(path, mapped)
         for group, members in header.items():
             if not isinstance(members, dict):
@@ -132,8 +134,40 @@ class ArrayFile:
                 arrays[name], crc = _array(path, mapped, start, f"{group}/{name}", entry)
                 self._crcs[group, name] = crc
 
+    def check(self) -> None:
+        """Look at all bytes, once; afterwards only at the file's length.
+
+        Raises:
+            CorruptionError: If an array does not match its checksum, or the file is cut.
+        """
+        self.check_length()
+        if self._sound:
+            return
+        found = self.damage()
+        if found:
+            raise _damaged(self.path, found[0])
+        self._sound = True
+
+    def check_length(self) -> None:
+        """Touching pages behind a file's end would kill the process.
+
+        Raises:
+            CorruptionError: If the file was cut short since it was mapped.
+        """
+        size = self._mapped.size()
+        if size < len(self._mapped):
+            raise _damaged(
+                self.path,
+                f"it was cut to {size} bytes while it was in use. Close the store and open it "
+                "again before anything else",
+            )
+
     def damage(self) -> list[str]:
         """Which arrays do not match their checksum? A sentence each."""
+        try:
+            self.check_length()
+        except CorruptionError as exc:
+            return [str(exc)]
         found = []
         for (group, name), crc in self._crcs.items():
             array = self.groups[group][name]
@@ -254,6 +288,4 @@ def _dtype(spec: object) -> np.dtype[Any] | None:
 
 
 def _damaged(path: Path, what: str) -> CorruptionError:
-    return CorruptionError(
-        f"{path} is damaged: {what}. It is derived: `check(repair=True)` rebuilds it.", str(path)
-    )
+    return CorruptionError(f"{path} is damaged: {what}.", str(path))

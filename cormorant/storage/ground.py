@@ -117,7 +117,7 @@ class Ground:
             self.connections.close()
             self.vault.release()
 
-    def begin_read(self) -> tuple[sqlite3.Connection, Head, Pin]:
+    def begin_read(self, *, checking: bool = True) -> tuple[sqlite3.Connection, Head, Pin]:
         """A snapshot: its connection, head and open files."""
         self._check_open()
         absent: tuple[int, str | None] | None = None
@@ -127,6 +127,8 @@ class Ground:
                 self.connections.begin(connection)
                 head = read_head(connection, self.sqlite_path, self._head)
                 pin = self.pinned_for(head)
+                if checking:
+                    pin.check_lengths()
             except BaseException:
                 self.connections.release(connection, threading.get_ident())
                 raise
@@ -161,7 +163,8 @@ class Ground:
                         process.check_place(path, file)
                     head = read_head(connection, self.sqlite_path, self._head)
                     self.vault.prepare(head)
-                    pin = self.pinned_for(head)
+                pin = self.pinned_for(head)
+                pin.check_lengths()
             except BaseException:
                 self.connections.release_writer(connection)
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from cormorant.storage.types import Arrays, Head, Problem
 __all__ = ["FolderPin"]
 
 _RESTORE = "Restore the store from a backup."
+_REBUILD = "check(repair=True) rebuilds what is derived."
 
 
 class FolderPin:
@@ -44,9 +46,8 @@ class FolderPin:
         except FileNotFoundError:
             self._lost("vectors", vectors, _RESTORE)
         self._rows = self._arrays("rows", rows, _RESTORE)
-        self._checkpoint = self._arrays(
-            "checkpoint", checkpoint, "check(repair=True) rebuilds what is derived."
-        )
+        self._checkpoint = self._arrays("checkpoint", checkpoint, _REBUILD)
+        self._handed_out = False
 
     def matches(self, head: Head) -> bool:
         """Is it what the head names?"""
@@ -58,6 +59,8 @@ class FolderPin:
         if mapped is None or len(mapped) < n or mapped.shape[1] != dim:
             self._raise("vectors")
             mapped = self._mapped = _map_vectors(self._fd or 0, n, dim, self._path)
+        elif n:
+            _check_length(self._fd or 0, n * dim * 4, self._path)
         return mapped[:n]
 
     def base(self, base_n: int) -> Base:
@@ -65,15 +68,35 @@ class FolderPin:
         self._raise("rows")
         if self._rows is None:
             return Base.empty()
+        with _advising(_RESTORE):
+            self._rows.check()
         return _base(self._rows, base_n)
 
     def checkpoint(self) -> dict[str, Arrays]:
         """The checkpoint's arrays; {} if there is none."""
         self._raise("checkpoint")
-        return {} if self._checkpoint is None else dict(self._checkpoint.groups)
+        if self._checkpoint is None:
+            return {}
+        with _advising(_REBUILD):
+            self._checkpoint.check()
+        self._handed_out = True
+        return dict(self._checkpoint.groups)
+
+    def check_lengths(self) -> None:
+        """Are the checkpoint's arrays, if somebody may hold them, still whole?
+
+        Raises:
+            CorruptionError: If the file was cut short: touching them would kill the process.
+        """
+        if self._handed_out and self._checkpoint is not None:
+            with _advising(_REBUILD):
+                self._checkpoint.check_length()
 
     def problems(self) -> list[Problem]:
-        """What is missing, or does not match its checksum; vectors are not looked at."""
+        """What is missing, or does not match its checksum; vectors are not looked at.
+
+        It says so of a file that was cut short, too.
+        """
         found = []
         for part, file in (("rows", self._rows), ("checkpoint", self._checkpoint)):
             derived = part == "checkpoint"
@@ -95,7 +118,9 @@ class FolderPin:
             return ArrayFile(path)
         except FileNotFoundError:
             self._lost(part, path, then)
-        except (CorruptionError, FormatError) as exc:
+        except CorruptionError as exc:
+            self._damage[part] = CorruptionError(f"{exc} {then}", exc.path)
+        except FormatError as exc:
             self._damage[part] = exc
         return None
 
@@ -128,14 +153,32 @@ def _map_vectors(fd: int, n: int, dim: int, path: Path) -> NDArray[np.float32]:
         empty = np.empty((0, dim), np.float32)
         empty.flags.writeable = False
         return empty
+    _check_length(fd, length, path)
+    mapped = files.map_read(fd, length, path)
+    return np.frombuffer(mapped, dtype="<f4").reshape(n, dim)
+
+
+def _check_length(fd: int, length: int, path: Path) -> None:
+    """Touching a mapping behind the file's end would kill the process.
+
+    Raises:
+        CorruptionError: If the file is shorter than ``length``.
+    """
     size = os.fstat(fd).st_size
     if size < length:
         raise CorruptionError(
             f"{path} is damaged: it is {size} bytes long; {length} were committed. {_RESTORE}",
             str(path),
         )
-    mapped = files.map_read(fd, length, path)
-    return np.frombuffer(mapped, dtype="<f4").reshape(n, dim)
+
+
+@contextlib.contextmanager
+def _advising(then: str) -> Iterator[None]:
+    """Damage found in here is said with what helps."""
+    try:
+        yield
+    except CorruptionError as exc:
+        raise CorruptionError(f"{exc} {then}", exc.path) from None
 
 
 def _base(file: ArrayFile, base_n: int) -> Base:

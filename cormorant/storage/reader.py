@@ -49,14 +49,20 @@ class Reader:
 
     A context manager, made by ``Storage.read``; not for two threads at once.
 
+    Args:
+        ground: What it stands on.
+        checking: Refuse to begin if arrays that were handed out lie in a file cut short
+            since; False for who does not touch them.
+
     Attributes:
         isolated: Always True: no write changes what this reader sees.
     """
 
     isolated = True
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, *, checking: bool = True) -> None:
         self._ground = ground
+        self._checking = checking
         self._connection: sqlite3.Connection | None = None
         self._head: Head | None = None
         self._pin: Pin | None = None
@@ -64,7 +70,7 @@ class Reader:
 
     def __enter__(self) -> Self:
         self._owner = threading.get_ident()
-        self._connection, self._head, self._pin = self._ground.begin_read()
+        self._connection, self._head, self._pin = self._ground.begin_read(checking=self._checking)
         return self
 
     def __exit__(

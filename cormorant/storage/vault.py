@@ -38,6 +38,9 @@ class Pin(Protocol):
     def checkpoint(self) -> dict[str, Arrays]:
         """The checkpoint's arrays; {} if there is none."""
 
+    def check_lengths(self) -> None:
+        """Are the checkpoint's arrays, if somebody may hold them, still whole?"""
+
     def problems(self) -> list[Problem]:
         """What of it is missing, or does not match its checksum; vectors are not looked at."""
 

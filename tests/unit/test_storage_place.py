@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cormorant.errors import StoreError
+from cormorant.errors import CorruptionError, StoreError
 from cormorant.storage import NewRecord, Storage
 
 
@@ -143,4 +143,66 @@ def test_a_store_that_was_moved_back_goes_on(
     os.rename(tmp_path / "moved", folder)  # noqa: PTH104 - as a shell does
     add(storage, "b")
     assert ids(storage) == ["a", "b"]
+    storage.close()
+
+
+def with_checkpoint(folder: Path) -> Storage:
+    """A store with vectors, a base and a checkpoint of some pages each."""
+    storage = Storage.open(folder)
+    with storage.write() as writer:
+        writer.commit(
+            records=[NewRecord(str(i), "", "{}") for i in range(3000)],
+            vectors=np.ones((3000, 4), np.float32),
+        )
+    with storage.read() as reader:
+        new = storage.new_generation(reader, np.arange(3000))
+    with new:
+        new.seal({"base": {"x": np.arange(9000)}})
+        with storage.write() as writer:
+            writer.switch_generation(new)
+    return storage
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("vectors/2.f32", "it is 4096 bytes long; 48000 were committed"),
+        ("vectors/2.rows", "it was cut to 4096 bytes while it was in use"),
+        ("derived/g2.bin", "it was cut to 4096 bytes while it was in use"),
+    ],
+)
+def test_a_file_that_is_cut_short_under_its_mapping_is_not_touched(
+    folder: Path, name: str, says: str
+) -> None:
+    storage = with_checkpoint(folder)
+
+    def everything() -> None:
+        with storage.read() as reader:
+            reader.vectors()
+            reader.slot_map()
+            reader.checkpoint()
+
+    everything()
+    os.truncate(folder / name, 4096)
+    with pytest.raises(CorruptionError, match=says) as caught:
+        everything()
+    assert caught.value.path == str(folder / name)
+    work = compact if name == "vectors/2.rows" else lambda storage: add(storage, "b")
+    with pytest.raises(StoreError, match=says):
+        work(storage)
+    assert any(says in problem.what for problem in storage.verify())
+    storage.close()
+
+
+def test_who_holds_no_arrays_of_a_cut_checkpoint_goes_on(folder: Path) -> None:
+    storage = with_checkpoint(folder)
+    with storage.read():
+        pass
+    os.truncate(folder / "derived/g2.bin", 4096)
+    assert len(ids(storage)) == 3000
+    with storage.read() as reader, pytest.raises(CorruptionError, match="cut to 4096"):
+        reader.checkpoint()
+    with storage.write() as writer:
+        writer.save_checkpoint({"base": {"x": np.arange(3)}}, writer.head.lsn)
+    assert storage.verify() == []
     storage.close()

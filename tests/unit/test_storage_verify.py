@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cormorant.errors import StoreError
+from cormorant.errors import CorruptionError, StoreError
 from cormorant.storage import NewRecord, Storage
 
 
@@ -229,3 +229,34 @@ def test_a_good_store_in_memory() -> None:
         writer.commit(records=[NewRecord("a", "", "{}")], vectors=np.ones((1, 2), np.float32))
     assert [work() for work in works] == [[]]
     storage.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "offset", "then"),
+    [("derived/g2.bin", 40, "check(repair=True)"), ("vectors/2.rows", 64, "from a backup")],
+)
+def test_a_flipped_bit_in_arrays_is_said_when_they_are_first_read(
+    folder: Path, name: str, offset: int, then: str
+) -> None:
+    flip(folder / name, (folder / name).stat().st_size - offset)
+    storage = Storage.open(folder)
+    for _ in range(2):
+        with storage.read() as reader:
+            with pytest.raises(CorruptionError, match="has crc32") as caught:
+                reader.checkpoint() if name.startswith("derived") else reader.slot_map()
+            assert then in str(caught.value)
+            assert ("backup" in str(caught.value)) == (then == "from a backup")
+            assert caught.value.path == str(folder / name)
+            assert reader.records([1])  # the rest can be read
+    storage.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "then"),
+    [("derived/g2.bin", "check(repair=True)"), ("vectors/2.rows", "from a backup")],
+)
+def test_a_damaged_header_says_what_helps(folder: Path, name: str, then: str) -> None:
+    flip(folder / name, 40)
+    ((what, _),) = [found for found in problems(folder) if "header" in found[0]][:1]
+    assert then in what
+    assert ("backup" in what) == (then == "from a backup")
