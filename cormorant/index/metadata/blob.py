@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError, FormatError
 from cormorant.index.contract import Arrays
+from cormorant.index.metadata.dictionary import REPAIR
 
 __all__ = ["pack", "unpack"]
 
@@ -50,16 +51,23 @@ def unpack(blob: bytes) -> dict[str, NDArray[Any]]:
                 "Open the store with the release that wrote it, or a later one."
             )
         if magic[:3] != _MAGIC:
-            raise CorruptionError(f"A metadata delta begins with {magic!r}, not with {_MAGIC!r}.")
+            raise CorruptionError(
+                f"A metadata delta begins with {magic!r}, not with {_MAGIC!r}. {REPAIR}"
+            )
         at = _HEAD.size + count * _ENTRY.size
         arrays = {}
         for i in range(count):
             name, dtype, length = _ENTRY.unpack_from(blob, _HEAD.size + i * _ENTRY.size)
-            array = np.frombuffer(blob, dtype="<" + dtype.decode(), count=length, offset=at)
+            kind = np.dtype("<" + dtype.decode())
+            if kind.kind not in "iuf" or length * kind.itemsize > len(blob) - at:
+                raise ValueError(f"{length} numbers of {kind} in {len(blob) - at} bytes")
+            array = np.frombuffer(blob, dtype=kind, count=length, offset=at)
             arrays[name.rstrip(b"\0").decode()] = array
             at += array.nbytes
     except (struct.error, ValueError, TypeError, UnicodeDecodeError) as error:
-        raise CorruptionError(f"A metadata delta is damaged: {error!r}.") from error
+        raise CorruptionError(f"A metadata delta is damaged: {error!r}. {REPAIR}") from error
     if at != len(blob):
-        raise CorruptionError(f"A metadata delta has {len(blob)} bytes where {at} are described.")
+        raise CorruptionError(
+            f"A metadata delta has {len(blob)} bytes where {at} are described. {REPAIR}"
+        )
     return arrays

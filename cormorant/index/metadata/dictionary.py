@@ -13,15 +13,18 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cormorant.errors import CorruptionError
 from cormorant.filters import Interval
 from cormorant.index.contract import Mask
 
-__all__ = ["Codes", "GrowingStrings", "SortedStrings", "Strings", "encode_strings"]
+__all__ = ["REPAIR", "Codes", "GrowingStrings", "SortedStrings", "Strings", "encode_strings"]
+
+REPAIR: Final = "check(repair=True) builds the columns anew from the records."
 
 Codes: TypeAlias = range | NDArray[np.int64] | Mask
 """A set of codes: a range, a list of them, or a table with one entry per code."""
@@ -33,7 +36,11 @@ class Strings(Protocol):
     def __len__(self) -> int: ...
 
     def all(self) -> Sequence[str]:
-        """Every string, by code."""
+        """Every string, by code.
+
+        Raises:
+            CorruptionError: The bytes of one are no UTF-8.
+        """
         ...
 
     def find(self, wanted: Sequence[str]) -> Codes:
@@ -119,6 +126,15 @@ class SortedStrings:
         cuts = self._offsets[low : high + 1].astype(np.int64)
         cuts -= cuts[0]
         data = self._blob[self._offsets[low] : self._offsets[high]].tobytes()
+        try:
+            return self._cut(data, cuts)
+        except UnicodeDecodeError as error:
+            raise CorruptionError(
+                f"A string of the metadata columns is damaged: {error}. {REPAIR}"
+            ) from error
+
+    @staticmethod
+    def _cut(data: bytes, cuts: NDArray[np.int64]) -> list[str]:
         if data.isascii():
             whole = data.decode("ascii")
             return [whole[start:end] for start, end in pairwise(cuts.tolist())]

@@ -21,8 +21,16 @@ from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError, FormatError
 from cormorant.index.contract import Arrays
-from cormorant.index.metadata.dictionary import SortedStrings, encode_strings
+from cormorant.index.metadata.dictionary import REPAIR, SortedStrings, encode_strings
 from cormorant.index.metadata.runs import Run, Slots
+from cormorant.index.metadata.sound import (
+    MAX_SLOTS,
+    check_coded,
+    check_shape,
+    check_slots,
+    check_strings,
+    check_values,
+)
 from cormorant.index.metadata.table import Column, Field, Table
 
 __all__ = ["freeze", "thaw"]
@@ -183,17 +191,17 @@ def thaw(arrays: Arrays) -> Table:
     try:
         meta = json.loads(np.asarray(arrays[_META]).tobytes())
         version, n, fields = meta["version"], meta["n"], meta["fields"]
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise CorruptionError(
-            f"The metadata columns have no readable description: {error!r}."
+            f"The metadata columns have no readable description: {error!r:.200}. {REPAIR}"
         ) from error
     if version != VERSION:
         raise FormatError(
             f"The metadata columns are of version {version!r}; this release reads {VERSION}. "
             "Open the store with the release that wrote it, or a later one."
         )
-    if not isinstance(n, int) or n < 0 or not isinstance(fields, dict):
-        raise CorruptionError("The metadata columns have no readable description.")
+    if type(n) is not int or not 0 <= n <= MAX_SLOTS or not isinstance(fields, dict):
+        raise CorruptionError(f"The metadata columns have no readable description. {REPAIR}")
     return Table(n, _Fields(n, fields, arrays))
 
 
@@ -220,38 +228,48 @@ class _Fields(Mapping[str, Field]):
         if field is None:
             described = self._described[name]
             try:
-                field = {sort: self._column(parts) for sort, parts in described.items()}
-            except (KeyError, TypeError, ValueError, IndexError) as error:
+                field = {sort: self._column(sort, parts) for sort, parts in described.items()}
+                if not field:
+                    raise ValueError("it holds nothing")
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise CorruptionError(
-                    f"The metadata column {name!r} is damaged: {error!r}. Run check(repair=True)."
+                    f"The metadata column {name!r:.80} is damaged: {error!r:.200}. {REPAIR}"
                 ) from error
             self._ready[name] = field
         return field
 
-    def _column(self, parts: list[list[Any]]) -> Column:
+    def _column(self, sort: str, parts: list[list[Any]]) -> Column:
+        check_shape(sort, parts)
         where, *rest = parts
         if len(where) == 2:
             slots = Slots(None, *where)
-            if where[0] < 0 or where[0] + where[1] > self._n:
+            if where[0] + where[1] > self._n:
                 raise ValueError(f"slots {where} of {self._n}")
         else:
-            slots = Slots.of(self._stretch(where))
+            array = self._stretch(where)
+            check_slots(array, self._n)
+            slots = Slots.of(array)
         runs = [self._stretch(part) for part in rest]
         if not runs:
             return Column(slots)
         if len(runs[0]) != slots.n:
             raise ValueError(f"{len(runs[0])} values in {slots.n} slots")
+        check_values(sort, runs[0])
         if len(runs) == 1:
             return Column(slots, Run.of(runs[0]))
         _, offsets, blob = runs
+        check_strings(offsets, blob)
+        check_coded(runs[0], len(offsets) - 1)
         return Column(slots, Run.of(runs[0]), SortedStrings(offsets, blob.view(np.uint8)))
 
     def _stretch(self, described: list[Any]) -> NDArray[Any]:
         name, start, length = described
+        if name not in _DTYPES:
+            raise ValueError(f"numbers of {name!r:.80}")
         if length == 0:
             return np.empty(0, dtype="<" + name)
         stretch = np.asarray(self._arrays[name])[start : start + length]  # a memmap slices slowly
-        if len(stretch) != length:
+        if len(stretch) != length or stretch.dtype != np.dtype("<" + name):
             raise ValueError(
                 f"{length} values of {name} from {start}, of which {len(stretch)} are there"
             )

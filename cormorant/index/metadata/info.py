@@ -24,6 +24,7 @@ from cormorant.index.metadata.table import (
     TEXTS,
     Column,
     Field,
+    whole_of,
 )
 
 __all__ = ["FieldInfo", "field_info"]
@@ -130,7 +131,7 @@ def _extremes(parts: Sequence[tuple[Field, Mask | None]]) -> tuple[Any, Any]:
     for column, alive in _each(parts, BIGS):
         if column.strings is not None:
             strings = column.strings.all()
-            numbers += [int(strings[code], 16) for code in set(_living(column, alive).tolist())]
+            numbers += [whole_of(strings[code]) for code in set(_living(column, alive).tolist())]
     moments: list[int] = []
     for column, alive in _each(parts, INSTANTS):
         values = _living(column, alive)

@@ -29,6 +29,7 @@ from cormorant.index.metadata.table import (
     TEXTS,
     Column,
     Field,
+    whole_of,
 )
 
 __all__ = ["MASKS", "MaskFunction"]
@@ -184,7 +185,7 @@ def _mark_codes(column: Column, codes: Codes, out: Mask) -> None:
 def _mark_bigs(field: Field, test: Callable[[int], bool], out: Mask) -> None:
     for column in _columns(field, BIGS):
         if column.strings is not None:
-            found = column.strings.where(lambda digits: test(int(digits, 16)))
+            found = column.strings.where(lambda digits: test(whole_of(digits)))
             _mark_codes(column, found, out)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from cormorant.errors import RecordError
+from cormorant.errors import CorruptionError, RecordError
 from cormorant.filters import Kind, kind_and_key
-from cormorant.index.metadata.dictionary import GrowingStrings, Strings
+from cormorant.index.metadata.dictionary import REPAIR, GrowingStrings, Strings
 from cormorant.index.metadata.runs import Run, Slots
 
 __all__ = [
@@ -35,7 +35,10 @@ __all__ = [
     "Column",
     "Field",
     "Table",
+    "empty_column",
+    "stretches",
     "tabulate",
+    "whole_of",
 ]
 
 BARE = "bare"  # the field is there without a value: an empty array, or a mapping
@@ -106,6 +109,29 @@ Field = Mapping[str, Column]
 """A field's columns, by sort; at least one."""
 
 _NOTHING = Slots(None, 0, 0)
+
+
+def stretches(sort: str) -> int:
+    """How many arrays a column of that sort has: its slots, values, and strings in two.
+
+    Raises:
+        ValueError: There is no such sort.
+    """
+    if sort not in COLUMN_KINDS:
+        raise ValueError(f"no column is called {sort!r:.80}")
+    return 4 if sort in _CODED else 2 if sort in _RAW else 1
+
+
+def whole_of(digits: str) -> int:
+    """The integer that a string of ``BIGS`` spells.
+
+    Raises:
+        CorruptionError: It spells none.
+    """
+    try:
+        return int(digits, 16)
+    except ValueError as error:
+        raise CorruptionError(f"A large integer is damaged: {digits!r:.80}. {REPAIR}") from error
 
 
 def empty_column(sort: str) -> Column:

@@ -15,6 +15,7 @@ Every array of numbers has the narrowest of 1, 2 and 4 bytes that holds its larg
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections import Counter
@@ -26,12 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError
+from cormorant.index.text.segment import REPAIR
 
 __all__ = ["Batch", "decode", "encode", "encode_term"]
 
 _MAGIC: Final = b"CTB1"
 _HEAD: Final = struct.Struct("<4sI")
 _SHAPE: Final = struct.Struct("<IIII5B3x")
+_SIZES: Final = frozenset({1, 2, 4})
+_INT32: Final = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +97,26 @@ def decode(blob: bytes) -> Batch:
         CorruptionError: If these are not the bytes :func:`encode` made.
     """
     if len(blob) < _HEAD.size + _SHAPE.size:
-        raise CorruptionError(f"A batch of postings is cut short: {len(blob)} bytes.")
+        raise CorruptionError(f"A batch of postings is cut short: {len(blob)} bytes. {REPAIR}")
     magic, crc = _HEAD.unpack_from(blob)
     if magic != _MAGIC:
-        raise CorruptionError(f"A batch of postings begins with {magic!r}, not {_MAGIC!r}.")
+        raise CorruptionError(
+            f"A batch of postings begins with {magic!r}, not {_MAGIC!r}. {REPAIR}"
+        )
     if zlib.crc32(memoryview(blob)[_HEAD.size :]) != crc:
-        raise CorruptionError("A batch of postings does not match its checksum.")
+        raise CorruptionError(f"A batch of postings does not match its checksum. {REPAIR}")
     d, p, v, b, *sizes = _SHAPE.unpack_from(blob, _HEAD.size)
     at = _HEAD.size + _SHAPE.size
+    counted = list(zip((d, d, p, p, v), sizes, strict=True))
+    if not set(sizes) <= _SIZES or at + sum(map(math.prod, counted)) + b != len(blob):
+        raise CorruptionError(f"A batch of postings is not as long as it says. {REPAIR}")
     arrays: list[NDArray[np.unsignedinteger]] = []
-    for count, size in zip((d, d, p, p, v), sizes, strict=True):
+    for count, size in counted:
         arrays.append(np.frombuffer(blob, dtype=f"<u{size}", count=count, offset=at))
         at += count * size
     lengths, counts, ids, tf, widths = arrays
+    if not _fits(lengths, counts, ids, tf, v) or int(widths.sum(dtype=np.int64)) != b:
+        raise CorruptionError(f"A batch of postings contradicts itself. {REPAIR}")
     ends = np.cumsum(widths, dtype=np.int64).tolist()
     text = blob[at : at + b]
     terms = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -116,3 +127,21 @@ def decode(blob: bytes) -> Batch:
         tf=tf.astype(np.int32),
         terms=terms,
     )
+
+
+def _fits(
+    lengths: NDArray[np.unsignedinteger],
+    counts: NDArray[np.unsignedinteger],
+    ids: NDArray[np.unsignedinteger],
+    tf: NDArray[np.unsignedinteger],
+    vocabulary: int,
+) -> bool:
+    """Whether every posting has a record, a term and a count, and they add up."""
+    if int(counts.sum(dtype=np.int64)) != len(ids):
+        return False
+    if len(ids) and not (int(ids.max()) < vocabulary and int(tf.min()) > 0):
+        return False
+    if int(lengths.max(initial=0)) > _INT32:  # no tf is larger, as they add up
+        return False
+    records = np.repeat(np.arange(len(counts)), counts)
+    return np.array_equal(np.bincount(records, tf, len(counts)), lengths)

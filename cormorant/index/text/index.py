@@ -18,6 +18,7 @@ from cormorant.index.text.bm25 import Formula
 from cormorant.index.text.lookup import find, locate
 from cormorant.index.text.merge import merge, renumber, settle
 from cormorant.index.text.segment import Segment
+from cormorant.index.text.sound import faults
 from cormorant.index.text.tail import TAIL_POSTINGS, Tail
 
 __all__ = ["TextIndex"]
@@ -68,13 +69,13 @@ class TextIndex:
         """This index with the records of :meth:`encode` behind it.
 
         Raises:
-            CorruptionError: If the bytes are not what ``encode`` made.
+            CorruptionError: If the bytes are not what ``encode`` made, or this index is damaged.
         """
         batch = decode(blob)
         tail = self._tail.append(batch, self.n)
         segments = self._segments
         if len(tail) >= TAIL_POSTINGS:
-            segments = settle((*segments, tail.to_segment()))
+            segments = settle((*segments, tail.to_segment()), self.n + len(batch.lengths))
             tail = Tail.empty()
         total = self._total + int(batch.lengths.sum(dtype=np.int64))
         return TextIndex(segments, tail, self._lengths.append(batch.lengths), total)
@@ -87,6 +88,7 @@ class TextIndex:
 
         Raises:
             UsageError: If the slots do not ascend or are not in the index.
+            CorruptionError: If the index is damaged.
         """
         keep = np.asarray(keep, np.int64)
         if len(keep) and not (
@@ -103,7 +105,7 @@ class TextIndex:
         segments = self._segments
         if len(self._tail):
             segments = (*segments, self._tail.to_segment())
-        return (merge(segments),) if segments else ()
+        return (merge(segments, self.n),) if segments else ()
 
     def to_arrays(self) -> Arrays:
         """Named arrays for a derived file."""
@@ -121,7 +123,9 @@ class TextIndex:
 
     def problems(self) -> list[str]:
         """What is wrong inside, a sentence each; reads every posting."""
-        return layout.problems(self._one_segment(), self._lengths.view)
+        found = [fault for segment in self._segments for fault in faults(segment, self.n)]
+        # Only what can be followed can be merged.
+        return found or layout.problems(self._one_segment(), self._lengths.view)
 
     @property
     def n(self) -> int:
@@ -145,6 +149,9 @@ class TextIndex:
             alive: bool, shape (n,): who counts; None: all.
             k1: See :mod:`cormorant.index.text.bm25`.
             b: The same.
+
+        Raises:
+            CorruptionError: If the postings of a term are damaged.
         """
         records, total = self.n, self._total
         if alive is not None:
@@ -154,7 +161,7 @@ class TextIndex:
             alive = alive if len(dead) else None
         return Asked(
             terms,
-            find(terms, self._segments, self._tail, alive),
+            find(terms, self._segments, self._tail, alive, self.n),
             Formula(records, total / records if records else 0.0, k1, b),
             n=self.n,
             segments=len(self._segments) + bool(len(self._tail)),
@@ -165,9 +172,12 @@ class TextIndex:
 
         Returns:
             bool, shape (n,).
+
+        Raises:
+            CorruptionError: If the postings of a term are damaged.
         """
         mask = np.zeros(self.n, np.bool_)
-        found = find(terms, self._segments, self._tail, None)
+        found = find(terms, self._segments, self._tail, None, self.n)
         if not found or len(found) < len(set(terms)):
             return mask
         slots = found[0].postings().slots

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError
 from cormorant.index.contract import Arrays
-from cormorant.index.text.segment import TF_MAX, Segment
+from cormorant.index.text.segment import REPAIR, TF_MAX, Segment
 
 __all__ = ["from_arrays", "problems", "to_arrays"]
 
@@ -43,7 +43,7 @@ def from_arrays(arrays: Arrays) -> tuple[tuple[Segment, ...], NDArray[np.int32]]
 
     Raises:
         CorruptionError: If an array is missing or of another kind, or sizes do not fit.
-            Contents are not read; :func:`problems` does that.
+            Postings are not read: what is looked up is checked then, and all by :func:`problems`.
     """
     for name, kind in _KINDS.items():
         held = arrays.get(name)
@@ -52,7 +52,7 @@ def from_arrays(arrays: Arrays) -> tuple[tuple[Segment, ...], NDArray[np.int32]]
             got = "nothing" if held is None else f"{held.dtype} with {held.ndim} dimensions"
             raise CorruptionError(
                 f"Postings: array {name!r} should be {' or '.join(map(str, kinds))} with 1 "
-                f"dimension; got {got}."
+                f"dimension; got {got}. {REPAIR}"
             )
     given: dict[str, Any] = dict(arrays)
     segment = Segment(**{name: given[name] for name in _KINDS if name != "record_lengths"})
@@ -64,24 +64,25 @@ def from_arrays(arrays: Arrays) -> tuple[tuple[Segment, ...], NDArray[np.int32]]
         or not len(segment.slots) == len(segment.tf) == len(segment.lengths)
         or len(segment.big_at) != len(segment.big_tf)
     ):
-        raise CorruptionError("Postings: the arrays' lengths do not fit together.")
+        raise CorruptionError(f"Postings: the arrays' lengths do not fit together. {REPAIR}")
+    if int(given["record_lengths"].min(initial=0)) < 0:
+        raise CorruptionError(f"Postings: a record has fewer than no terms. {REPAIR}")
     return ((segment,) if terms else ()), given["record_lengths"]
 
 
 def problems(segments: tuple[Segment, ...], lengths: NDArray[np.int32]) -> list[str]:
-    """What a full read of one segment, or of none, finds wrong; a sentence each."""
+    """What a full read of one segment, or of none, finds wrong; a sentence each.
+
+    Args:
+        segments: Without :func:`cormorant.index.text.sound.faults`.
+        lengths: By slot.
+    """
     if not segments:
         return ["Records have terms, but there are no postings."] if np.any(lengths) else []
     segment = segments[0]
     wrong = []
     if np.any(segment.hashes[1:] < segment.hashes[:-1]):
         wrong.append("Term hashes are out of order.")
-    for name in ("offsets", "term_offsets"):
-        offsets = getattr(segment, name)
-        if int(offsets[0]) or np.any(np.diff(offsets) < (name == "offsets")):
-            wrong.append(f"Array {name!r} does not ascend from 0.")
-    if int(segment.slots.min()) < 0 or int(segment.slots.max()) >= len(lengths):
-        wrong.append(f"A posting points outside the {len(lengths)} records.")
     if not np.array_equal(segment.big_at, np.flatnonzero(segment.tf == TF_MAX)):
         wrong.append("Large term frequencies are not where they are pointed to.")
     if wrong:

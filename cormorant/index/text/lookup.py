@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cormorant.index.contract import Mask
 from cormorant.index.text.batch import encode_term
 from cormorant.index.text.segment import Postings, Segment, hash_term
+from cormorant.index.text.sound import insist_postings
 from cormorant.index.text.tail import Tail
 
 __all__ = ["QueryTerm", "find", "locate"]
@@ -41,12 +42,22 @@ class QueryTerm(NamedTuple):
 
 
 def find(
-    terms: Sequence[str], segments: Sequence[Segment], tail: Tail, alive: Mask | None
+    terms: Sequence[str], segments: Sequence[Segment], tail: Tail, alive: Mask | None, n: int
 ) -> list[QueryTerm]:
     """The terms that live records have, rarest first: the order scores are summed in.
 
     The order is that of the records' contents, so it does not depend on how they are spread
     over segments, nor on whether dead ones are still there.
+
+    Args:
+        terms: Repeats kept.
+        segments: In ascending order of their slots.
+        tail: What came after them.
+        alive: bool, shape (n,); None: all.
+        n: Slots there are.
+
+    Raises:
+        CorruptionError: If postings lead out of the index.
     """
     counts = Counter(terms)
     names = {term: encode_term(term) for term in counts}
@@ -57,6 +68,7 @@ def find(
         for segment in segments:
             for held, postings in zip(parts, segment.find(hashes, encoded), strict=True):
                 if postings is not None:
+                    insist_postings(postings, n)
                     held.append(postings)
     for held, name in zip(parts, encoded, strict=True):
         postings = tail.find(name)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.index.text.segment import Segment, length_type, offsets_of
+from cormorant.index.text.sound import insist
 from cormorant.index.text.tail import TAIL_POSTINGS
 
 __all__ = ["FAN_OUT", "merge", "renumber", "settle"]
@@ -20,7 +21,7 @@ FAN_OUT: Final = 4
 _BLOCK: Final = 1 << 20  # elements copied at a time: bounds the memory of the index arrays
 
 
-def settle(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+def settle(segments: tuple[Segment, ...], n: int) -> tuple[Segment, ...]:
     """Merge neighbours until no :data:`FAN_OUT` at the end are of one size or smaller."""
     while True:
         level = _level(segments[-1])
@@ -31,7 +32,7 @@ def settle(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
             run += 1
         if run < FAN_OUT:
             return segments
-        segments = (*segments[:-run], merge(segments[-run:]))
+        segments = (*segments[:-run], merge(segments[-run:], n))
 
 
 def _level(segment: Segment) -> int:
@@ -42,12 +43,18 @@ def _level(segment: Segment) -> int:
     return level
 
 
-def merge(segments: Sequence[Segment]) -> Segment:
+def merge(segments: Sequence[Segment], n: int) -> Segment:
     """One segment with the postings of all.
 
     Args:
         segments: At least one, in ascending order of their slots, which do not overlap.
+        n: Slots there are.
+
+    Raises:
+        CorruptionError: If a segment leads out of its arrays, or its postings out of the slots.
     """
+    for segment in segments:
+        insist(segment, n)
     if len(segments) == 1:
         return segments[0]
     terms = np.concatenate([[len(segment.hashes)] for segment in segments])

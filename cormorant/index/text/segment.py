@@ -10,10 +10,24 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TF_MAX", "Postings", "Segment", "build", "hash_term", "length_type", "offsets_of"]
+from cormorant.errors import CorruptionError
+
+__all__ = [
+    "REPAIR",
+    "TF_MAX",
+    "Postings",
+    "Segment",
+    "build",
+    "hash_term",
+    "length_type",
+    "offsets_of",
+]
 
 TF_MAX: Final = 255
 """A ``tf`` of this value stands for a larger or equal one, kept in ``big_tf``."""
+
+REPAIR: Final = "check(repair=True) builds the indexes anew from the records."
+_DAMAGED: Final = f"Postings are damaged: an offset leads out of its array. {REPAIR}"
 
 
 def hash_term(term: bytes) -> int:
@@ -68,7 +82,11 @@ class Segment:
     lengths: NDArray[Any]
 
     def find(self, hashes: NDArray[np.uint64], terms: Sequence[bytes]) -> list[Postings | None]:
-        """The postings of each term (with its hash), None where it does not occur."""
+        """The postings of each term (with its hash), None where it does not occur.
+
+        Raises:
+            CorruptionError: If an offset leads out of its array.
+        """
         held = self.hashes
         found: list[Postings | None] = [None] * len(terms)
         at = np.searchsorted(held, hashes)
@@ -85,19 +103,32 @@ class Segment:
 
     def term(self, position: int) -> bytes:
         """The term at a position of ``hashes``."""
-        start, end = self.term_offsets[position : position + 2].tolist()
+        start, end = self._run(self.term_offsets, position, len(self.term_bytes))
         return self.term_bytes[start:end].tobytes()
 
     def postings(self, position: int) -> Postings:
         """The postings of the term at a position of ``hashes``."""
-        start, end = self.offsets[position : position + 2].tolist()
+        start, end = self._run(self.offsets, position, len(self.slots))
+        if start == end:
+            raise CorruptionError(_DAMAGED)
         tf: NDArray[Any] = self.tf[start:end]
         if len(self.big_at):
             first, last = np.searchsorted(self.big_at, (start, end)).tolist()
             if last > first:
+                at = self.big_at[first:last] - start
+                if int(at.min()) < 0 or int(at.max()) >= end - start:
+                    raise CorruptionError(_DAMAGED)
                 tf = tf.astype(np.int32)
-                tf[self.big_at[first:last] - start] = self.big_tf[first:last]
+                tf[at] = self.big_tf[first:last]
         return Postings(self.slots[start:end], tf, self.lengths[start:end])
+
+    @staticmethod
+    def _run(offsets: NDArray[np.int64], position: int, size: int) -> tuple[int, int]:
+        """From where to where a run goes, in an array of that size."""
+        start, end = offsets[position : position + 2].tolist()
+        if not 0 <= start <= end <= size:
+            raise CorruptionError(_DAMAGED)
+        return start, end
 
 
 def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
