@@ -27,7 +27,8 @@ class LocalFileStore(ByteStore):
     """Bytes by key, a file each.
 
     A key is a path below the folder: names of letters and digits of any script, ``_``, ``.``,
-    ``-`` and ``#``, with ``/`` between them. A file is replaced when the new one is whole and on disk.
+    ``-`` and ``#``, with ``/`` between them. A file is replaced when the new one is whole and
+    on disk.
 
     Args:
         root_path: The folder, made when something is put there.
