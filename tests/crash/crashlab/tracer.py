@@ -102,7 +102,8 @@ class _Watch:
     ) -> None:
         self._child = child
         self._pid = child.pid
-        self._faults = [[fault, 0] for fault in faults]
+        self._faults = list(faults)
+        self._seen = [0] * len(self._faults)
         self._inside: dict[int, Call | None] = {}  # tid → the call between entry and exit
         self._root = root
         self._after = after
@@ -181,11 +182,11 @@ class _Watch:
 
     def _strike(self, tid: int, call: Call) -> None:
         path = self._recorder.short(call.path) if call.path else ""
-        for entry in self._faults:
-            fault, seen = entry
+        for place, fault in enumerate(self._faults):
             if call.name not in fault.calls or not call.path or not re.search(fault.path, path):
                 continue
-            entry[1] = seen + 1
+            seen = self._seen[place]
+            self._seen[place] += 1
             if not fault.at <= seen < fault.at + fault.times:
                 continue
             self._recorder.recording.struck.append((call.name, path))

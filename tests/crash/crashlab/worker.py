@@ -16,6 +16,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from cormorant.errors import CormorantError, StoreError
@@ -60,13 +61,13 @@ class Worker:
         if self.skip is not None and todo:
             self._clear(todo[0][0])
         for op, before, after in todo:
-            if self._try(str(op.place), lambda op=op: self._perform(op)):
+            if self._try(str(op.place), partial(self._perform, op)):
                 continue
             if not self.retry:
                 raise Stop
             say(f"seen {op.place} {self._seen(before, after)}")
             self._clear(op)
-            if not self._try(str(op.place), lambda op=op: self._again(op)):
+            if not self._try(str(op.place), partial(self._again, op)):
                 raise Stop
         if self.store is not None and not self._try("close", self.store.close):
             raise Stop
