@@ -82,6 +82,7 @@ class NewGeneration:
 
     def seal(self, arrays: Mapping[str, Arrays]) -> None:
         """Add the derived arrays of the kept slots as of ``origin.lsn``, durably."""
+        self._ground.check_process()
         self._ground.check_place()
         with files.translated(self._ground.where, "seal the generation of"):
             self._seal(arrays)

@@ -263,6 +263,14 @@ class Ground:
                 pending = self._cut_pending = self._cut_log(connection, wait_ms=_CUT_WAIT_MS)
             return pending, self.vault.remove_unnamed(head)
 
+    def check_process(self) -> None:
+        """Refuse to go on in a forked child.
+
+        Raises:
+            StoreClosed: If this is one.
+        """
+        process.check_process(self._pid, self.path or MEMORY)
+
     def check_place(self) -> None:
         """Refuse to go on if SQLite's file was moved, removed or replaced.
 
@@ -335,7 +343,7 @@ class Ground:
         self._settled = era
 
     def _check_open(self) -> None:
-        process.check_process(self._pid, self.path or MEMORY)
+        self.check_process()
         if self._closed:
             raise StoreClosed(f"The store {self.path or MEMORY} is closed. Open it again.")
 

@@ -273,12 +273,14 @@ class Reader:
 
     @property
     def _open(self) -> sqlite3.Connection:
+        self._ground.check_process()
         if self._connection is None:
             raise StoreClosed("This snapshot has ended; read inside its `with` block.")
         return self._connection
 
     @property
     def _pinned(self) -> Pin:
+        self._ground.check_process()
         if self._pin is None:
             raise StoreClosed("This snapshot has not begun; use it in a `with` block.")
         return self._pin

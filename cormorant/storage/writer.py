@@ -103,7 +103,7 @@ class Writer(Reader):
             StoreError: If the disk fails; nothing is stored then, and the store must be
                 opened again before it can be written.
         """
-        head = self.head
+        head = self._writing
         rows = np.asarray(dead_rows, dtype="<i8")
         batch = _Batch(head, records, vectors, has_vector, config)
         if batch.count or batch.dim != head.dim:
@@ -148,7 +148,7 @@ class Writer(Reader):
         Returns:
             False, and nothing changed, if a later checkpoint is there already.
         """
-        head = self.head
+        head = self._writing
         if not head.checkpoint_lsn <= lsn <= head.lsn:
             return False
         name = f"{lsn}-{head.files + 1}"
@@ -180,7 +180,7 @@ class Writer(Reader):
             StaleGeneration: If another compaction came first, or the changes since are no
                 longer in the log: begin again with a new snapshot.
         """
-        head, origin = self.head, new.origin
+        head, origin = self._writing, new.origin
         tail = [] if head.lsn == origin.lsn else self.deltas(origin.lsn)
         if head.generation != origin.generation or tail is None:
             raise StaleGeneration
@@ -224,12 +224,23 @@ class Writer(Reader):
         Returns:
             Sizes before (of the whole compaction, after a switch) and after.
         """
+        head = self._writing
         before = self._size_before or self._ground.vault.total_bytes()
-        pending, left = self._ground.reclaim(self._open, self.head)
+        pending, left = self._ground.reclaim(self._open, head)
         after = self._ground.vault.total_bytes()
         return Reclaimed(before, after, pending_readers=pending, left=tuple(left))
 
     # Inside
+
+    @property
+    def _writing(self) -> Head:
+        """The newest head, while this is the writer: files are touched before SQL would refuse.
+
+        Raises:
+            StoreClosed: After its `with` block, and in a forked child.
+        """
+        _ = self._open
+        return self.head
 
     @contextmanager
     def _transaction(self, changed: Head) -> Iterator[sqlite3.Connection]:

@@ -368,3 +368,20 @@ def test_a_damaged_record_is_not_handed_out(tmp_path: Path) -> None:
     assert "Record 'a' (row 1)" in problem.what
     assert not problem.repairable
     storage.close()
+
+
+def test_a_writer_whose_block_has_ended_touches_no_vectors(storage: Storage) -> None:
+    with storage.write() as writer:
+        writer.commit(records=new("a"), vectors=vectors(1))
+    commit(storage, records=new("b"), vectors=vectors(2))
+    for work in (
+        lambda: writer.commit(records=new("c"), vectors=vectors(9)),
+        lambda: writer.save_checkpoint({}, 1),
+        writer.reclaim,
+    ):
+        with pytest.raises(StoreClosed, match="has ended"):
+            work()
+    with storage.read() as reader:
+        held = reader.vectors()
+    assert held is not None
+    assert held[:, 0].tolist() == [1, 2]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cormorant.errors import StoreClosed, StoreError, StoreLocked
@@ -244,6 +245,51 @@ def test_a_forked_child_is_told_to_open_again(folder: Path) -> None:
     in_child(child)
     add(storage, "b")
     assert ids(storage) == ["a", "b"]
+    storage.close()
+
+
+def test_a_forked_child_goes_on_with_nothing_that_was_begun(folder: Path) -> None:
+    storage = Storage.open(folder)
+    add(storage, "a", "b", "c")
+    with storage.write() as writer:
+        writer.commit(
+            records=[NewRecord("d", "", "{}")], vectors=np.ones((1, 2), np.float32), config={"x": 1}
+        )
+    reader = storage.read()
+    reader.__enter__()
+    scan = reader.scan(batch=1)
+    assert next(scan)[0].id == "a"
+    new = storage.new_generation(reader, np.arange(4))
+    writer = storage.write()
+    writer.__enter__()
+    before = {path: path.read_bytes() for path in folder.rglob("*.*")}
+
+    def child() -> None:
+        works: list[Callable[[], object]] = [
+            lambda: list(scan),
+            lambda: reader.records([1]),
+            reader.vectors,
+            reader.checkpoint,
+            reader.pin_problems,
+            lambda: new.seal({"base": {}}),
+            lambda: writer.commit(
+                records=[NewRecord("e", "", "{}")], vectors=np.ones((1, 2), np.float32)
+            ),
+            lambda: writer.save_checkpoint({"base": {}}, writer.head.lsn),
+            lambda: writer.switch_generation(new),
+            writer.reclaim,
+        ]
+        for work in works:
+            with pytest.raises(StoreClosed, match="Open it again in this process"):
+                work()
+
+    in_child(child)
+    assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
+    writer.__exit__(None, None, None)
+    assert [records[0].id for records in scan] == ["b", "c", "d"]
+    new.close()
+    reader.__exit__(None, None, None)
+    assert storage.verify() == []
     storage.close()
 
 
