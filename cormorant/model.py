@@ -395,10 +395,10 @@ def _check_text(mode: Mode, text: str | None) -> None:
     if text is None or not text.strip():
         raise QueryError(f"A {mode} search needs a text that is not empty; got {text!r:.80}.")
     most = defaults.MAX_QUERY_BYTES
-    size = len(text) if len(text) > most else len(text.encode("utf-8", "surrogatepass"))
+    size = len(text.encode("utf-8", "surrogatepass"))
     if size > most:
         raise QueryError(
-            f"text must be at most {most:,} bytes in UTF-8; got {size:,} or more, beginning "
+            f"text must be at most {most:,} bytes in UTF-8; got {size:,}, beginning "
             f"{text[:40]!r}. "
             "Ask with a passage or a summary of it, or with its vector and mode='vector'."
         )

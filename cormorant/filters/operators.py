@@ -98,6 +98,7 @@ def _fits(found: Found, operand: str, *, ignore_case: bool) -> bool:
 
 _VALUE = "text, number, boolean, date, datetime or None"
 _NEAR = 0.65
+_LONGEST_GUESSED = 100
 _OTHER_DIALECTS = {"$notin": "$nin", "$not_in": "$nin", "$regex": "$like", "$startswith": "$like"}
 _ORDERED = "number, text, date or datetime"
 
@@ -345,6 +346,8 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType({**FIELD_OPERATORS, **FILTE
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant, if one is near."""
+    if len(name) > _LONGEST_GUESSED:  # comparing takes the square of the length
+        return None
     folded = {known.casefold(): known for known in names}
     other = _OTHER_DIALECTS.get(name.casefold())
     if other in folded:

@@ -7,6 +7,7 @@ import pytest
 from cormorant import Query, defaults
 from cormorant.errors import FilterError, QueryError
 from cormorant.filters import compile_like, parse
+from cormorant.filters.operators import nearest
 
 ROOM = defaults.MAX_QUERY_BYTES
 
@@ -62,6 +63,12 @@ def test_a_pattern_that_is_refused_for_another_fault_is_not_shown_whole():
 
 def test_escaped_wildcards_are_no_wildcards():
     assert parse({"a": {"$like": "\\%" * 100}}).matches({"a": "%" * 100})
+
+
+def test_long_names_are_not_compared_for_a_likely_one():
+    assert nearest("tenent" * 10, ["tenant" * 10]) == "tenant" * 10
+    names = ["x" * 200_000 + str(i) for i in range(2_000)]
+    assert nearest("x" * 200_000, names) is None
 
 
 def test_the_hardest_pattern_ends():

@@ -67,7 +67,8 @@ def insist_postings(postings: Postings, n: int) -> None:
 
 
 def _within(values: NDArray[Any], n: int) -> bool:
-    return int(values.min()) >= 0 and int(values.max()) < n
+    # Read without their signs, negative numbers are the largest: one pass finds both ends.
+    return int(values.view(f"u{values.itemsize}").max()) < n
 
 
 def _ascends(offsets: NDArray[np.int64], end: int, *, strictly: bool) -> bool:
