@@ -10,10 +10,7 @@ import base64
 import binascii
 import json
 import os
-import uuid
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -21,7 +18,8 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant.errors import ConfigError, CorruptionError, FormatError, NotFound, RecordError
+from cormorant.errors import ConfigError, CorruptionError, FormatError, RecordError
+from cormorant.langchain.dump_file import reading, replacing
 from cormorant.model import Record
 from cormorant.storage import decode_metadata, encode_metadata
 from cormorant.store.door import Door
@@ -75,12 +73,14 @@ def write(door: Door, path: str | os.PathLike[str]) -> None:
 
     One snapshot is written; what was at ``path`` stays until the new file is whole and on
     disk. Missing folders are made.
+
+    Raises:
+        UsageError: If no file can have that path, or something else than a file has it.
+        StoreError: If the system refuses to write there.
     """
     config = door.config
     fingerprint = door.fingerprint
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with _replacing(target) as file:
+    with replacing(path) as file:
         lines = _Lines(file)
         lines.write(
             {
@@ -117,17 +117,11 @@ def read(path: str | os.PathLike[str]) -> Content:
         NotFound: If there is no such file.
         FormatError: If it is something else, or of a newer version.
         CorruptionError: If it is cut short or damaged.
+        UsageError: If no file can have that path.
+        StoreError: If the system refuses to read it.
     """
-    source = Path(path)
-    try:
-        file = source.open("rb")
-    except FileNotFoundError as error:
-        raise NotFound(f"There is no file {source}.") from error
-    except IsADirectoryError as error:
-        raise FormatError(
-            f"{source} is a folder, not a dump. To open a store say Cormorant(embedding, path=…)."
-        ) from error
-    with file:
+    with reading(path) as file:
+        source = Path(path)
         first = file.readline(_HEADER_BYTES)
         header = _header(first, source)
         checksum = zlib.crc32(first)
@@ -164,26 +158,6 @@ class _Lines:
         line = text.encode() + b"\n"
         self.checksum = zlib.crc32(line, self.checksum)
         self._file.write(line)
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A new file that takes the target's place once it is whole and on disk."""
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _header(line: bytes, path: Path) -> dict[str, Any]:

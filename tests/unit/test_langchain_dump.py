@@ -1,10 +1,11 @@
 """Does a dump come back as it was, and is everything else refused?"""
 
 import datetime as dt
+import errno
 import json
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from cormorant.errors import (
     EmbeddingMismatch,
     FormatError,
     NotFound,
+    StoreError,
     UsageError,
 )
 from cormorant.langchain import Cormorant
@@ -145,12 +147,12 @@ def test_it_replaces_the_old_file_whole_or_not_at_all(
     before = dump.read_bytes()
 
     def fail(*args: Any) -> None:
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, "no space left")
 
     monkeypatch.setattr(os, "fsync", fail)
     with Store.open(":memory:") as store:
         store.add([Record(id="new", text="new")])
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(StoreError, match=r"no space left \(ENOSPC\)"):
             Cormorant(FAKE, store=store).dump(dump)
     assert dump.read_bytes() == before
     assert [path.name for path in dump.parent.iterdir()] == [dump.name], "no draft is left"
@@ -221,7 +223,7 @@ def test_a_damaged_dump_is_refused_whole(dump: Path, damage: Callable[[bytes], b
         assert store.count() == 0
 
 
-def test_parents_are_in_the_dump(tmp_path):
+def test_parents_are_in_the_dump(tmp_path: Path) -> None:
     embedding = DeterministicFakeEmbedding(size=8)
     with Cormorant(embedding) as vs:
         child = Document("a fish", id="p#0", metadata={"doc_id": "p"})
@@ -237,3 +239,93 @@ def test_parents_are_in_the_dump(tmp_path):
     with Cormorant.load(tmp_path / "acme", embedding) as loaded:
         assert loaded.store.document_ids() == ["q"]
         assert loaded.store.count() == 0
+
+
+# Where it lies
+
+
+@pytest.fixture
+def vs() -> Iterator[Cormorant]:
+    with Cormorant.from_texts(["a fish"], None) as store:
+        yield store
+
+
+@pytest.mark.parametrize(
+    "path", ["a\0b", "\ud800", "x" * 300, "a/" * 3000 + "b", "", ".", 7, b"kb", None, ["kb"]]
+)
+def test_what_is_no_path_of_a_file(
+    vs: Cormorant, path: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError):
+        vs.dump(path)
+    with pytest.raises((UsageError, FormatError)):
+        Cormorant.load(path, None)
+    assert list(tmp_path.iterdir()) == [], "nothing was made"
+
+
+def test_a_folder_and_a_path_below_a_file(vs: Cormorant, tmp_path: Path) -> None:
+    vs.dump(tmp_path / "file")
+    before = (tmp_path / "file").read_bytes()
+    with pytest.raises(UsageError, match=r"is a folder.*dump\.jsonl"):
+        vs.dump(tmp_path)
+    with pytest.raises(UsageError, match="is a file, no folder"):
+        vs.dump(tmp_path / "file" / "below")
+    with pytest.raises(NotFound):
+        Cormorant.load(tmp_path / "file" / "below", None)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_bytes() == before
+
+
+def test_only_a_file_is_replaced_or_read(vs: Cormorant, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    for path in (pipe, tmp_path / "link"):
+        with pytest.raises(UsageError, match="is a pipe"):
+            vs.dump(path)
+        with pytest.raises(FormatError, match="is a pipe"):  # and does not wait for a writer
+            Cormorant.load(path, None)
+    assert pipe.is_fifo()
+    assert {path.name for path in tmp_path.iterdir()} == {"pipe", "link"}
+
+
+def test_the_longest_name_there_is(vs: Cormorant, tmp_path: Path) -> None:
+    vs.dump(tmp_path / ("x" * 255))
+    with Cormorant.load(tmp_path / ("x" * 255), None) as loaded:
+        assert loaded.store.count() == 1
+
+
+def test_folders_made_for_a_dump_that_failed_go_again(
+    vs: Cormorant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+
+    def fail(*args: Any) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StoreError, match="broken"):
+        vs.dump(kept / "new" / "newer" / "kb")
+    assert list(tmp_path.rglob("*")) == [kept]
+
+
+def test_the_system_refuses(vs: Cormorant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vs.dump(tmp_path / "kb")
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise PermissionError(errno.EACCES, "not yours")
+
+    for name, work in (
+        ("open", lambda: Cormorant.load(tmp_path / "kb", None)),
+        ("stat", lambda: Cormorant.load(tmp_path / "kb", None)),
+        ("mkdir", lambda: vs.dump(tmp_path / "new" / "kb")),
+        ("replace", lambda: vs.dump(tmp_path / "kb")),
+        ("stat", lambda: vs.dump(tmp_path / "kb")),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, fail)
+            with pytest.raises(StoreError, match="not yours"):
+                work()
+    assert [path.name for path in tmp_path.iterdir()] == ["kb"]
