@@ -31,37 +31,34 @@ _CHUNK_BYTES = 4 * 1024 * 1024
 
 def backup(ground: Ground, folder: Path) -> None:
     """Copy a snapshot of the store into ``folder``, which must be absent or empty."""
-    existed = _check_empty(folder)
+    _check_empty(folder)
     if ground.path is not None and folder.resolve().is_relative_to(ground.path.resolve()):
         raise FormatError(
             f"{folder} lies inside the store {ground.path}; choose a folder outside of it."
         )
-    files.make_folder(folder)
+    made = files.make_folder(folder)
     try:
         _copy(ground, folder)
     except BaseException:
         for entry in list(folder.iterdir()):
             with contextlib.suppress(OSError):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-        if not existed:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        files.remove_folders(made)
         raise
 
 
-def _check_empty(folder: Path) -> bool:
-    """Whether it exists.
+def _check_empty(folder: Path) -> None:
+    """Refuse to write where something is.
 
     Raises:
         FormatError: If something is there.
     """
     if not os.path.lexists(folder):
-        return False
+        return
     if not folder.is_dir():
         raise FormatError(f"{folder} exists and is not a folder. Choose a new or empty folder.")
     if any(folder.iterdir()):
         raise FormatError(f"{folder} is not empty; nothing was touched. Choose a new folder.")
-    return True
 
 
 def _copy(ground: Ground, folder: Path) -> None:

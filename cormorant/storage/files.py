@@ -11,7 +11,7 @@ import fcntl
 import mmap
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cormorant.errors import StoreError
@@ -25,6 +25,7 @@ __all__ = [
     "open_read",
     "open_write",
     "pwrite_all",
+    "remove_folders",
     "rewrite",
     "sync",
     "sync_folder",
@@ -55,13 +56,20 @@ def io_error(exc: OSError, path: str | Path, doing: str) -> StoreError:
 
 
 @contextlib.contextmanager
-def translated(path: str | Path, doing: str) -> Iterator[None]:
-    """What the system refuses in here becomes a StoreError; a missing file stays one."""
+def translated(path: str | Path, doing: str, *, absence: bool = False) -> Iterator[None]:
+    """What the system refuses in here becomes a StoreError.
+
+    Args:
+        path: The file, for the message.
+        doing: What was tried.
+        absence: Whether a missing file does, too; else it stays FileNotFoundError, for
+            who knows what that means.
+    """
     try:
         yield
-    except FileNotFoundError:
-        raise
     except OSError as exc:
+        if isinstance(exc, FileNotFoundError) and not absence:
+            raise
         raise io_error(exc, path, doing) from exc
 
 
@@ -156,27 +164,42 @@ def rewrite(path: Path) -> None:
         os.close(fd)
 
 
-def make_folder(path: Path) -> None:
-    """Create ``path`` and its missing parents, each entry forced to the disk."""
+def make_folder(path: Path) -> list[Path]:
+    """Create ``path`` and its missing parents, each entry forced to the disk.
+
+    Returns:
+        What was made, the deepest last, for :func:`remove_folders`. If it fails, nothing
+        that was made stays.
+    """
     missing = []
     folder = path
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
+    with translated(path, "look for"):
+        while not folder.exists():
+            missing.append(folder)
+            folder = folder.parent
     # The deepest one that is there may be the work of a process that was killed before it
     # synced the name. Where the folder above may not be read, somebody else made it.
     if os.access(folder.parent, os.R_OK):
         sync_folder(folder.parent)
-    for made in reversed(missing):
-        with translated(made, "create the folder"):
-            made.mkdir(exist_ok=True)
-        try:
-            sync_folder(made.parent)
-        except StoreError:
-            # A name whose sync failed may never become durable: it has to be made anew.
-            with contextlib.suppress(OSError):
-                made.rmdir()
-            raise
+    made: list[Path] = []
+    try:
+        for folder in reversed(missing):
+            with translated(folder, "create the folder", absence=True):
+                folder.mkdir(exist_ok=True)
+            made.append(folder)
+            # A name whose sync fails may never become durable: it has to be made anew.
+            sync_folder(folder.parent)
+    except BaseException:
+        remove_folders(made)
+        raise
+    return made
+
+
+def remove_folders(made: Sequence[Path]) -> None:
+    """Take folders away that were made in this order, as far as they are empty."""
+    for folder in reversed(made):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def unlink(path: Path) -> bool:

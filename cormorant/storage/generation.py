@@ -84,7 +84,7 @@ class NewGeneration:
         """Add the derived arrays of the kept slots as of ``origin.lsn``, durably."""
         self._ground.check_process()
         self._ground.check_place()
-        with files.translated(self._ground.where, "seal the generation of"):
+        with files.translated(self._ground.where, "seal the generation of", absence=True):
             self._seal(arrays)
         self.sealed = True
 

@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from cormorant.errors import ConfigError, FormatError, NotFound, StoreError
+from cormorant.errors import ConfigError, FormatError, NotFound, StoreError, UsageError
 from cormorant.storage import files, process, sql
 from cormorant.storage.head import encode_config, write_head
 from cormorant.storage.lock import FileLock
@@ -31,6 +31,7 @@ __all__ = [
     "make_folders",
     "name_database",
     "new_database",
+    "plain_path",
     "prepare",
 ]
 
@@ -61,12 +62,34 @@ def locate(path: str | PathLike[str]) -> Path:
     """The folder itself: neither a later ``chdir`` nor another target of a link changes it.
 
     Raises:
+        UsageError: If no path can be that.
         FormatError: If the path is a link to nothing.
+        StoreError: If it cannot be looked for: it is too long, say.
     """
-    folder = Path(path)
-    if folder.is_symlink() and not folder.exists():
-        raise FormatError(f"{folder} is a link to nothing. Choose another folder.")
-    return folder.resolve()
+    folder = plain_path(path)
+    with files.translated(folder, "look for", absence=True):
+        if folder.is_symlink() and not folder.exists():
+            raise FormatError(f"{folder} is a link to nothing. Choose another folder.")
+        return folder.resolve()
+
+
+def plain_path(path: str | PathLike[str]) -> Path:
+    """The path, if the system can take it at all.
+
+    Raises:
+        UsageError: If it has a character that no path has.
+    """
+    found = Path(path)
+    try:
+        whole = b"\0" not in os.fsencode(found)
+    except UnicodeEncodeError:
+        whole = False
+    if not whole:
+        raise UsageError(
+            f"{str(found)!r} has a zero byte or a lone surrogate in it; no path has that. Choose "
+            "another folder."
+        )
+    return found
 
 
 def prepare(
@@ -215,10 +238,13 @@ def _is_unfinished(folder: Path, names: Iterable[str]) -> bool:
 
 def _make(folder: Path, config: Mapping[str, Any] | None, timeout_s: float) -> bool:
     """Make a store; False if another process made one meanwhile."""
-    existed = folder.is_dir()
-    files.make_folder(folder)
+    made = files.make_folder(folder)
     guard = FileLock(folder / LOCK)
-    guard.acquire(timeout_s)
+    try:
+        guard.acquire(timeout_s)
+    except BaseException:
+        files.remove_folders(made)
+        raise
     try:
         if (folder / DATABASE).exists():
             return False
@@ -227,10 +253,9 @@ def _make(folder: Path, config: Mapping[str, Any] | None, timeout_s: float) -> b
         _fill(folder, config)
     except BaseException:
         _unmake(folder)
-        if not existed:
+        if made:
             files.unlink(folder / LOCK)
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+            files.remove_folders(made)
         raise
     finally:
         guard.release()
@@ -249,8 +274,11 @@ def _fill(folder: Path, config: Mapping[str, Any] | None) -> None:
 
 def _unmake(folder: Path) -> None:
     """Remove what an unfinished creation left; nothing that holds anything."""
-    if (folder / DATABASE).exists():
-        return  # it could not be taken away: then it shall be whole
+    try:
+        if (folder / DATABASE).exists():
+            return  # it could not be taken away: then it shall be whole
+    except OSError:
+        return  # not even that is known: the name is too long, say
     for entry in folder.iterdir():
         if entry.name.startswith(_NEW):
             files.unlink(entry)

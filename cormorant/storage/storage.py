@@ -56,6 +56,7 @@ class Storage:
             lock_timeout_s: How long :meth:`write` waits for another writer.
 
         Raises:
+            UsageError: If no path can be that.
             ConfigError: If a setting is no JSON, or the time-out no number of seconds.
             NotFound: If there is no store and none may be made.
             FormatError: If the folder is something else, or of a format not supported.
@@ -72,7 +73,7 @@ class Storage:
             made = opening.Opened(created=True, read_only=False, immutable=False)
             return cls(None, made, config, lock_timeout_s)
         folder = opening.locate(path)
-        with files.translated(folder, "open"):
+        with files.translated(folder, "open", absence=True):
             found = opening.prepare(
                 folder, config=config, create=create, read_only=read_only, timeout_s=lock_timeout_s
             )
@@ -120,7 +121,7 @@ class Storage:
             keep: int64, ascending: the slots to carry over, all that are alive.
         """
         self._ground.check_writable()
-        with files.translated(self._ground.where, "copy the generation of"):
+        with files.translated(self._ground.where, "copy the generation of", absence=True):
             return NewGeneration(self._ground, reader, keep)
 
     def backup(self, folder: str | PathLike[str]) -> None:
@@ -133,8 +134,9 @@ class Storage:
             FormatError: If the folder holds something.
             StoreError: If it cannot be written.
         """
-        with files.translated(Path(folder), "back up to"):
-            backup(self._ground, Path(folder))
+        target = opening.plain_path(folder)
+        with files.translated(target, "back up to", absence=True):
+            backup(self._ground, target)
 
     def verify(self) -> list[Problem]:
         """Look for damage in everything on disk; empty is good."""
@@ -142,7 +144,7 @@ class Storage:
 
     def size_bytes(self) -> int:
         """Size of all files; in memory, of the vectors."""
-        with files.translated(self._ground.where, "measure"):
+        with files.translated(self._ground.where, "measure", absence=True):
             return self._ground.vault.total_bytes()
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from cormorant.errors import (
     ConfigError,
+    CormorantError,
     CorruptionError,
     FormatError,
     NotFound,
@@ -467,3 +468,50 @@ def test_a_foreign_lock_on_the_file_is_said(tmp_path: Path) -> None:
     with storage.write() as writer:  # it was no failure of the disk: the store goes on
         writer.commit(records=[NewRecord("b", "", "{}")])
     storage.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("a\0b", "no path has that"),
+        ("\ud800", "no path has that"),
+        ("x" * 300, "ENAMETOOLONG"),
+        ("x/" + "y" * 300 + "/z", "ENAMETOOLONG"),
+        ("/proc/no such folder", "Could not"),
+        ("/proc/self/stat/kb", "is a file|Could not"),
+    ],
+)
+@pytest.mark.parametrize("create", [False, True])
+def test_a_path_that_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, says: str, create: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    says = says if create else f"{says}|There is no store at"
+    with pytest.raises(CormorantError, match=says):
+        Storage.open(name, create=create)
+    storage = Storage.open(":memory:")
+    if create:
+        with pytest.raises(CormorantError, match=says):
+            storage.backup(name)
+    storage.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("length", [4090, 4082, 4072])
+@pytest.mark.parametrize("existing", [False, True])
+def test_folders_made_for_a_store_that_cannot_be_are_taken_away(
+    tmp_path: Path, existing: bool, length: int
+) -> None:
+    deep = tmp_path / "a"
+    while len(str(deep)) < length - 1:  # room for the folder, not for all that lies in it
+        deep /= "a" * min(250, length - 1 - len(str(deep)))
+    if existing:
+        (tmp_path / "a").mkdir()
+    with pytest.raises(StoreError, match=r"ENAMETOOLONG|CANTOPEN"):
+        Storage.open(deep)
+    assert [p.name for p in tmp_path.iterdir()] == ["a"] * existing
+    storage = Storage.open(":memory:")
+    with pytest.raises(StoreError, match=r"ENAMETOOLONG|CANTOPEN"):
+        storage.backup(deep)
+    storage.close()
+    assert [p.name for p in tmp_path.rglob("*")] == ["a"] * existing
