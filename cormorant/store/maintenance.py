@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cormorant.errors import CorruptionError, StoreError
+from cormorant.errors import CorruptionError, FormatError, StoreError
 from cormorant.storage import Problem, StaleGeneration
 from cormorant.store.state import State
 
@@ -160,8 +160,9 @@ def _derived_problems(core: Core) -> list[Problem]:
 
     try:
         return core.read_unscoped(work)
-    except CorruptionError as error:
-        return [Problem(what=str(error), path=error.path or where, repairable=True)]
+    except (CorruptionError, FormatError) as error:
+        path = getattr(error, "path", None) or where
+        return [Problem(what=str(error), path=path, repairable=True)]
 
 
 def _rebuild(core: Core, writer: Writer) -> None:

@@ -194,6 +194,12 @@ class State:
                 text=state.text.append(delta.postings),
                 _sample=[one.joined(having + self.n, rows[having]) for one in sample],
             )
+            if not state.columns.n == state.text.n == state.n:
+                raise CorruptionError(
+                    f"Change {delta.lsn} of the log adds {count} records, {state.text.n - self.n} "
+                    f"to the text index and {state.columns.n - self.n} to the metadata. "
+                    "check(repair=True) rebuilds what is derived from the records."
+                )
         return replace(state, lsn=delta.lsn)
 
     def take(self, keep: NDArray[np.int64], generation: int) -> State:

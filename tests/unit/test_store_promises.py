@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from cormorant.errors import (
     ScopeError,
     StoreError,
 )
+from cormorant.index.metadata import Columns
+from cormorant.index.text import TextIndex
 from cormorant.storage import Writer
 
 
@@ -258,3 +261,17 @@ def test_explain_says_how_far_down_a_missed_record_is() -> None:
         missed = store.explain(Query(text="tide", top_k=1), "b")
         assert missed.lost_at == "top_k"
         assert "By text it ranks 2 of 2; top_k is 1." in missed.says
+
+
+def test_a_change_whose_parts_disagree_is_damage() -> None:
+    with cormorant.open(":memory:") as store:
+        store.add([{"id": "a", "text": "t"}])
+        store.count()
+        state = store._core._state
+        assert state is not None
+        with store._core.storage.read() as reader:
+            (delta,) = reader.deltas(0) or []
+        twice = TextIndex.encode([["t"], ["t"]])
+        for wrong in ({"postings": twice}, {"columns": Columns.encode([{}, {}])}):
+            with pytest.raises(CorruptionError, match="repair"):
+                state.apply(dataclasses.replace(delta, **wrong))  # type: ignore[arg-type]
