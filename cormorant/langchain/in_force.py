@@ -65,10 +65,10 @@ def narrowed(door: Door) -> Door:
 
 
 def scope_in_force() -> Mapping[str, Any] | None:
-    """One scope that admits what all those in force admit.
+    """One scope that admits what all those in force admit, for others to read.
 
     Raises:
-        ScopeError: If they exclude each other.
+        ScopeError: If they cannot be written as one.
     """
     held = _in_force.get()
     return None if held is None else held.joined
@@ -156,15 +156,25 @@ def _joined(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> Mapping[str, 
         if field not in joined or _same(joined[field], predicate):
             joined[field] = predicate
             continue
-        parts = [_operators(joined[field]), _operators(predicate)]
-        clash = [op for op in parts[0] if op in parts[1] and not _same(parts[0][op], parts[1][op])]
-        if clash:
-            raise ScopeError(
-                f"The scope around this call says {field}={joined[field]!r}, the call's own says "
-                f"{predicate!r}. A scope can only narrow: give the narrower one alone."
-            )
-        joined[field] = {**parts[0], **parts[1]}
+        joined[field] = _both(field, _operators(joined[field]), _operators(predicate))
     return joined
+
+
+def _both(field: str, outer: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
+    """Operators that admit what both admit."""
+    clash = {op: outer[op] for op in outer if op in inner and not _same(outer[op], inner[op])}
+    if not clash:
+        return {**outer, **inner}
+    if "$not" in inner:
+        raise ScopeError(
+            f"The scopes {outer!r} and {inner!r} on {field} cannot be written as one. Give {field} "
+            "one predicate that says both."
+        )
+    # An operator stands once in a dict; what is denied twice stands beside it.
+    if "$not" in outer:
+        clash["$not"] = outer["$not"]
+    beside = {op: value for op, value in outer.items() if op not in clash}
+    return {**beside, **inner, "$not": {"$not": clash}}
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -23,7 +23,9 @@ from langchain_core.runnables import (
 from langchain_core.tools import tool
 
 from cormorant.errors import ScopeError, UsageError
+from cormorant.filters import parse
 from cormorant.langchain import Cormorant, scoping
+from cormorant.langchain.in_force import scope_in_force
 from cormorant.langchain.retrievers import EnsembleRetriever, MergerRetriever
 from cormorant.langchain.storage import CormorantDocstore
 
@@ -170,8 +172,45 @@ def test_another_tenant_inside_finds_nothing(vs: Cormorant) -> None:
     middle = by_invoke(by_invoke(chain, rival), config({"n": 1}))
     assert middle.invoke("fish", ACME) == []
     ensemble = passed() | MergerRetriever(retrievers=[retriever])
-    with pytest.raises(ScopeError, match="can only narrow"):
-        by_invoke(ensemble, rival).invoke("fish", ACME)
+    assert by_invoke(ensemble, rival).invoke("fish", ACME) == []
+
+
+def test_scopes_with_the_same_operator_hold_together(vs: Cormorant) -> None:
+    merged = MergerRetriever(retrievers=[vs.as_retriever(k=20)])
+    chain = by_invoke(passed() | merged, config({"n": {"$gte": 0, "$lt": 2}}))
+    for between in ({"n": {"$gte": 1}}, {"n": {"$not": {"$lt": 1}}}):
+        found = by_invoke(chain, config(between)).invoke("fish", config({"n": {"$gte": -1}}))
+        assert ids(found) == {f"{tenant}-1" for tenant in TENANTS}
+    with scoping(n={"$not": {"$lt": 1}}), scoping(n={"$not": {"$gt": 1}}):
+        assert ids(vs.as_retriever(k=20).invoke("fish")) == {f"{each}-1" for each in TENANTS}
+        with pytest.raises(ScopeError, match="cannot be written as one"):
+            merged.invoke("fish")
+
+
+OPERATORS: list[Any] = [
+    *({op: bound} for op in ("$gte", "$lt", "$eq", "$ne") for bound in (0, 1)),
+    *({"$in": values} for values in ([0], [0, 1], [1, 2])),
+    *({"$not": {"$gte": bound}} for bound in (1, 2)),
+    {"$exists": True},
+    {"$gte": 0, "$lte": 1},
+    1,
+]
+
+
+@pytest.mark.parametrize("outer", OPERATORS)
+@pytest.mark.parametrize("inner", OPERATORS)
+def test_scopes_as_one_admit_what_all_of_them_admit(outer: Any, inner: Any) -> None:
+    values: list[dict[str, Any]] = [{}, *({"n": n} for n in (0, 1, 2, [0, 2], None, "x"))]
+    scopes = [{"n": outer}, {"n": inner}, {"n": {"$gte": 0}}]
+    with scoping(**scopes[0]), scoping(**scopes[1]), scoping(**scopes[2]):
+        try:
+            joined = parse(scope_in_force() or {})
+        except ScopeError:
+            assert "$not" in str(outer)
+            assert "$not" in str(inner)
+            return
+    for value in values:
+        assert joined.matches(value) == all(parse(scope).matches(value) for scope in scopes)
 
 
 def test_what_is_no_scope_is_refused_from_an_outer_config_too(vs: Cormorant) -> None:
