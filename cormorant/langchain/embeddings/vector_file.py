@@ -11,6 +11,7 @@ import hashlib
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -226,7 +227,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
         ours = _is_ours(connection, path)
         connection.execute("COMMIT")
         if not ours:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _switch_to_wal(connection)
             connection.execute("BEGIN IMMEDIATE")
             if not _is_ours(connection, path):  # another process may have been faster
                 for statement in _SCHEMA.split(";"):
@@ -239,6 +240,21 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
             raise FormatError(_foreign(path)) from error
         raise
     connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    """SQLite's own time-out does not cover this switch while others open the same new file."""
+    deadline = time.monotonic() + defaults.BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        except sqlite3.OperationalError as error:
+            busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _is_ours(connection: sqlite3.Connection, path: str) -> bool:
