@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cormorant.errors import ConfigError, CorruptionError
+from cormorant.errors import ConfigError, CorruptionError, StoreError
 from cormorant.storage import sql
 from cormorant.storage.types import Head
 
 __all__ = [
+    "LIMIT",
+    "MAX_DIM",
     "decode_config",
     "encode_config",
     "head_crc",
@@ -22,6 +24,10 @@ __all__ = [
     "record_crc",
     "write_head",
 ]
+
+LIMIT: Final = 1 << 62
+"""No number of a store gets there; sums of two still fit into 64 bits."""
+MAX_DIM: Final = (1 << 31) - 1
 
 _READ: Final = (
     "SELECT lsn, generation, n, next_row, dim, base_n, checkpoint_lsn, checkpoint_n, checkpoint, "
@@ -43,23 +49,37 @@ def read_head(connection: sqlite3.Connection, path: Path | None, known: Head | N
     if len(found) != 1:
         raise CorruptionError(f"{where} is damaged: it has {len(found)} heads.", where)
     head = Head(*found[0][:-1])
-    whole = head._replace(dim=1 if head.dim is None else head.dim, checkpoint_name="")
-    if (
-        any(type(value) is not int or value < 0 for value in whole if value != "")
-        or whole.dim == 0
-        or not isinstance(head.checkpoint_name, str | None)
-        or head.generation < 1
-        or not head.base_n <= head.checkpoint_n <= head.n < head.next_row
-        or head.checkpoint_lsn > head.lsn
-        or found[0][-1] != head_crc(head)
-    ):
+    if not _makes_sense(head) or found[0][-1] != head_crc(head):
         raise CorruptionError(f"{where} is damaged: its head is {found[0]}.", where)
     return head
 
 
 def write_head(connection: sqlite3.Connection, head: Head) -> None:
-    """Replace the head row, inside a transaction."""
+    """Replace the head row, inside a transaction.
+
+    Raises:
+        StoreError: If nobody could read it: a number would be too large.
+    """
+    if not _makes_sense(head):
+        raise StoreError(
+            f"The store's numbers would be beyond what its format holds: {head}. Nothing of this "
+            "call was stored. Is the store damaged? check() tells."
+        )
     connection.execute(_WRITE, (*head, head_crc(head)))
+
+
+def _makes_sense(head: Head) -> bool:
+    """Can a store stand there?"""
+    whole = head._replace(dim=1 if head.dim is None else head.dim, checkpoint_name="")
+    return (
+        all(type(value) is int and 0 <= value < LIMIT for value in whole if value != "")
+        and 0 < (whole.dim or 0) <= MAX_DIM
+        and isinstance(head.checkpoint_name, str | None)
+        and (head.checkpoint_name is not None or head.checkpoint_lsn == head.checkpoint_n == 0)
+        and head.generation >= 1
+        and head.base_n <= head.checkpoint_n <= head.n < head.next_row
+        and head.checkpoint_lsn <= head.lsn
+    )
 
 
 def head_crc(head: Head) -> int:

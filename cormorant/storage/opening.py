@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from cormorant.errors import ConfigError, FormatError, NotFound, StoreError, UsageError
 from cormorant.storage import files, process, sql
-from cormorant.storage.head import encode_config, write_head
+from cormorant.storage.head import MAX_DIM, encode_config, write_head
 from cormorant.storage.lock import FileLock
 from cormorant.storage.pool import Pool
 from cormorant.storage.types import Head
@@ -137,8 +137,8 @@ def first_settings(
     """Put the settings of a new store into its new tables."""
     settings = dict(config or {})
     dim = settings.pop("dim", None)
-    if dim is not None and (type(dim) is not int or dim < 1):
-        raise ConfigError(f"dim must be a whole number of at least 1, or None; got {dim!r}.")
+    if dim is not None and (type(dim) is not int or not 1 <= dim <= MAX_DIM):
+        raise ConfigError(f"dim must be a whole number from 1 to {MAX_DIM}, or None; got {dim!r}.")
     encoded = encode_config(settings)
     try:
         connection.execute("BEGIN IMMEDIATE")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError
+from cormorant.storage.head import LIMIT
 from cormorant.storage.types import SlotMap
 
 if TYPE_CHECKING:
@@ -54,12 +55,21 @@ class Range(NamedTuple):
             CorruptionError: If it makes no sense.
         """
         found = cls(*row)
-        numbers = (found.first_row, found.lo, found.hi, found.vectors)
-        if any(type(v) is not int for v in numbers) or not (
-            0 <= found.lo < found.hi and 0 <= found.vectors <= found.hi - found.lo
-        ):
+        if not found._makes_sense():
             raise CorruptionError(f"{where} is damaged: a range of slots is {tuple(row)}.", where)
         return found
+
+    def _makes_sense(self) -> bool:
+        numbers = (self.first_row, self.lo, self.hi, self.vectors, self.crc or 0)
+        return (
+            all(type(number) is int and number < LIMIT for number in numbers)
+            and isinstance(self.has_vector, bytes | None)
+            and self.first_row > 0
+            and 0 <= self.lo < self.hi
+            and 0 <= self.vectors <= self.hi - self.lo
+            and (self.has_vector is not None or self.vectors in {0, self.hi - self.lo})
+            and (self.crc is None) == (self.vectors == 0)
+        )
 
     @property
     def uniform(self) -> bool:
@@ -69,6 +79,8 @@ class Range(NamedTuple):
     def matches(self, vectors: NDArray[np.float32]) -> bool:
         """Do its slots' bytes match the checksum?"""
         part = vectors[self.lo : self.hi]
+        if len(part) != self.hi - self.lo:
+            return False
         if self.crc is None:
             return not part.any()
         return zlib.crc32(part.data.cast("B"), zlib.crc32(self.has_vector or b"")) == self.crc
@@ -138,7 +150,11 @@ def unpack_flags(vectors: int, packed: bytes | None, count: int, where: str) -> 
     if len(packed) != -(-count // 8):
         raise CorruptionError(f"{where} is damaged: {len(packed)} bytes for {count} flags.", where)
     bits = np.unpackbits(np.frombuffer(packed, np.uint8), count=count, bitorder="little")
-    return bits.astype(np.bool_)
+    flags = bits.astype(np.bool_)
+    if np.count_nonzero(flags) != vectors:
+        found = np.count_nonzero(flags)
+        raise CorruptionError(f"{where} is damaged: {vectors} vectors and {found} flags.", where)
+    return flags
 
 
 def slot_map(head: Head, base: Base, ranges: Sequence[Range], where: str) -> SlotMap:
@@ -147,19 +163,28 @@ def slot_map(head: Head, base: Base, ranges: Sequence[Range], where: str) -> Slo
     Raises:
         CorruptionError: If the parts do not join up to n.
     """
-    rows = np.empty(head.n, np.int64)
-    has_vector = np.empty(head.n, np.bool_)
+    at = len(base.rows)
+    joined = True
+    for run in ranges:  # before there is room for n slots: n may be anything
+        joined = joined and run.lo == at and run.hi <= head.n
+        joined = joined and run.first_row + run.hi - run.lo <= head.next_row
+        at = run.hi if joined else at
+    damaged = CorruptionError(
+        f"{where} is damaged: its ranges account for {at} of {head.n} slots, or out of order.",
+        where,
+    )
+    if not joined or at != head.n:
+        raise damaged
+    try:
+        rows, has_vector = np.empty(head.n, np.int64), np.empty(head.n, np.bool_)
+    except (MemoryError, ValueError) as exc:
+        raise damaged from exc
     at = len(base.rows)
     rows[:at], has_vector[:at] = base.rows, base.has_vector
     for run in ranges:
-        if run.lo != at or run.hi > head.n:
-            break
-        at = run.hi
-        rows[run.lo : at] = np.arange(run.first_row, run.first_row + at - run.lo)
-        has_vector[run.lo : at] = unpack_flags(run.vectors, run.has_vector, at - run.lo, where)
-    if at != head.n or (at and (np.diff(rows) <= 0).any()) or (at and rows[-1] >= head.next_row):
-        raise CorruptionError(
-            f"{where} is damaged: its ranges account for {at} of {head.n} slots, or out of order.",
-            where,
-        )
+        size = run.hi - run.lo
+        rows[run.lo : run.hi] = np.arange(run.first_row, run.first_row + size)
+        has_vector[run.lo : run.hi] = unpack_flags(run.vectors, run.has_vector, size, where)
+    if len(rows) and (rows[0] < 1 or (np.diff(rows) <= 0).any() or rows[-1] >= head.next_row):
+        raise damaged
     return SlotMap(rows, has_vector)

@@ -123,16 +123,14 @@ class Reader:
         )
         if len(found) != head.lsn - after_lsn and after_lsn < head.checkpoint_lsn:
             return None
-        deltas = [self._delta(row) for row in found]
-        joined = all(one.hi == two.lo for one, two in itertools.pairwise(deltas))
-        if len(found) != head.lsn - after_lsn or not joined or deltas[-1].hi != head.n:
+        if len(found) != head.lsn - after_lsn or not self._joins_up(found, after_lsn):
             raise CorruptionError(
                 f"{self._where} is damaged: its log has {len(found)} of the "
                 f"{head.lsn - after_lsn} changes after {after_lsn}, or they do not join up to "
                 f"{head.n} slots. {_REBUILD}",
                 self._where,
             )
-        return deltas
+        return [self._delta(row) for row in found]
 
     def checkpoint(self) -> dict[str, Arrays]:
         """The derived arrays as of ``head.checkpoint_lsn``, mapped read-only; {} if there are none.
@@ -304,11 +302,24 @@ class Reader:
             )
         return StoredRecord(number, id, text, decode_metadata(metadata))
 
+    def _joins_up(self, found: Sequence[tuple[Any, ...]], after_lsn: int) -> bool:
+        """Do the changes' slots follow each other up to n?"""
+        head = self.head
+        spans = [(lo, hi) for _, lo, hi, *_ in found]
+        return (
+            all(type(lo) is type(hi) is int and 0 <= lo <= hi for lo, hi in spans)
+            and all(one[1] == two[0] for one, two in itertools.pairwise(spans))
+            and (after_lsn != head.checkpoint_lsn or spans[0][0] == head.checkpoint_n)
+            and spans[-1][1] == head.n
+        )
+
     def _delta(self, row: tuple[Any, ...]) -> Delta:
         lsn, lo, hi, first_row, dead, vectors, packed, postings, columns, crc = row
         try:
-            if hi < lo or log_crc(first_row, dead, packed, postings, columns) != crc:
+            if log_crc(first_row, dead, packed, postings, columns) != crc:
                 raise ValueError("it does not match its checksum")
+            if not 0 < first_row <= self.head.next_row - (hi - lo):
+                raise ValueError(f"its rows begin at {first_row}")
             return Delta(
                 lsn=lsn,
                 generation=self.head.generation,
@@ -320,7 +331,7 @@ class Reader:
                 postings=postings,
                 columns=columns,
             )
-        except (TypeError, ValueError) as exc:
+        except (TypeError, ValueError, MemoryError) as exc:
             raise CorruptionError(
                 f"{self._where} is damaged: change {lsn}: {exc}. {_REBUILD}", self._where
             ) from exc

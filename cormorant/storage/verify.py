@@ -100,6 +100,13 @@ def _slots(reader: Reader, ground: Ground) -> Iterator[Problem]:
         yield Problem(str(exc), exc.path or ground.where, repairable=False)
         return
     if vectors is None:
+        flagged = int(np.count_nonzero(slots.has_vector))
+        if flagged:
+            yield Problem(
+                f"The store has no dimension, but {flagged} slots have a vector.",
+                ground.where,
+                repairable=False,
+            )
         return
     path = str(ground.vault.vector_path(reader.head.generation))
     for lo, hi in damaged_runs(vectors, base, ranges):
@@ -113,8 +120,26 @@ def _slots(reader: Reader, ground: Ground) -> Iterator[Problem]:
 
 
 def _log(reader: Reader, ground: Ground) -> Iterator[Problem]:
-    """The changes that the checkpoint does not cover; indexes can be rebuilt without them."""
+    """The changes that the checkpoint does not cover, against themselves and the ranges.
+
+    Indexes can be rebuilt without them.
+    """
     try:
-        reader.deltas(reader.head.checkpoint_lsn)
+        deltas = reader.deltas(reader.head.checkpoint_lsn) or []
     except CorruptionError as exc:
         yield Problem(str(exc), ground.where, repairable=True)
+        return
+    try:
+        slots = reader.slot_map()
+    except CorruptionError:
+        return  # said above
+    for delta in deltas:
+        run = slice(delta.lo, delta.hi)
+        same = np.array_equal(slots.rows[run], delta.rows)
+        if not same or not np.array_equal(slots.has_vector[run], delta.has_vector):
+            yield Problem(
+                f"The log's change {delta.lsn} says otherwise than the ranges which rows slots "
+                f"{delta.lo} to {delta.hi - 1} hold, or which of them have a vector.",
+                ground.where,
+                repairable=True,
+            )

@@ -275,7 +275,11 @@ class Writer(Reader):
                 "was stored. Name the row it replaces in dead_rows."
             ) from exc
         last = connection.execute("SELECT * FROM ranges ORDER BY first_row DESC LIMIT 1").fetchone()
-        grown = Range(*last).extended(batch.count, batch.vectors, batch.data) if last else None
+        grown = None
+        if last:
+            grown = Range.checked(last, self._where).extended(
+                batch.count, batch.vectors, batch.data
+            )
         crc = None
         if batch.data is not None:
             crc = zlib.crc32(batch.data, zlib.crc32(batch.packed or b""))
