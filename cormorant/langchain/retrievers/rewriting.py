@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import set_config_context
 from langchain_core.runnables.utils import coro_with_context
 
+from cormorant.analysis.normalise import normalise
 from cormorant.errors import CormorantError, ScopeError, UsageError
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.calling import Run
@@ -105,7 +105,7 @@ def excuse(error: Exception, policy: OnError, instead: str) -> str:
 
 def refused(text: str) -> bool:
     """Whether the text is a refusal or an apology, and nothing to search for."""
-    plain = unicodedata.normalize("NFKC", text).replace("’", "'").strip(" \t\r\n\"'`*")
+    plain = normalise(text).replace("’", "'").strip(" \t\r\n\"'`*")
     return bool(_REFUSAL.match(plain))
 
 
@@ -139,7 +139,7 @@ def questions(output: Any, who: str) -> list[str]:
 
 def key(question: str) -> str:
     """Equal for questions that differ only in case, width, blanks and marks at the end."""
-    folded = unicodedata.normalize("NFKC", question).casefold()
+    folded = normalise(question).casefold()
     return " ".join(folded.split()).rstrip(" ?.!。！")
 
 

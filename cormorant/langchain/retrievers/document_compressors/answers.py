@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 
+from cormorant.analysis.normalise import normalise
 from cormorant.errors import UsageError
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError
 
@@ -62,7 +62,7 @@ def text_of(output: Any, who: str) -> str:
 
 def plain(text: str) -> str:
     """The text in compatible characters, without blanks, quotes and marks around it."""
-    return unicodedata.normalize("NFKC", text).strip(" \t\r\n\"'`*.,:;!。、")
+    return normalise(text).strip(" \t\r\n\"'`*.,:;!。、")
 
 
 def check_chain(chain: object, whose: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from langchain_core.runnables import Runnable
 from typing_extensions import override
 
+from cormorant.analysis.normalise import normalise
 from cormorant.langchain.retrievers.document_compressors.answers import (
     GetInput,
     asked,
@@ -57,7 +57,7 @@ class ScoreOutputParser(BaseOutputParser[float]):
 
     @override
     def parse(self, text: str) -> float:
-        bare = _SCALE.sub(" ", unicodedata.normalize("NFKC", text))
+        bare = _SCALE.sub(" ", normalise(text))
         numbers = {float(found) for found in _NUMBER.findall(bare)}
         if len(numbers) != 1 or not 1 <= min(numbers) <= 10:
             raise RerankError(f"The reply must be one number from 1 to 10; got {text!r}.")
