@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import BaseChatModel, FakeListChatModel, FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.output_parsers import StrOutputParser
@@ -22,9 +23,10 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
 
 from cormorant.errors import CorruptionError, FormatError, StoreError, UsageError
+from cormorant.langchain import Cormorant
 from cormorant.langchain.recording import Recording
 from cormorant.langchain.replay import NotRecorded, RecordedLLM, replaying
-from cormorant.langchain.retrievers import BM25Retriever, MultiQueryRetriever
+from cormorant.langchain.retrievers import BM25Retriever, HyDERetriever, MultiQueryRetriever
 
 
 class Counting(BaseChatModel):
@@ -41,7 +43,9 @@ class Counting(BaseChatModel):
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
         return self.bind(mine=[tool["function"]["name"] for tool in tools])
 
-    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+    def _generate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
         self.asked.append((messages, stop, kwargs))
         message = AIMessage(
             f"answer {len(self.asked)}\nof  two lines ",
@@ -75,7 +79,7 @@ class TestReplaying:
     def test_the_model_is_not_asked_when_replaying(self, path: Path) -> None:
         replaying(Counting(), path, "record").invoke("q")
         model = Counting()
-        assert replaying(model, path, "replay").invoke("q").content.startswith("answer 1")
+        assert replaying(model, path, "replay").invoke("q").text.startswith("answer 1")
         assert model.asked == []
 
     async def test_every_way_of_asking_gives_the_same(self, path: Path) -> None:
@@ -88,7 +92,7 @@ class TestReplaying:
         apieces = [piece async for piece in model.astream("q")]
         assert len(pieces) > 3
         for each in (pieces, apieces):
-            assert "".join(piece.content for piece in each) == whole.content
+            assert "".join(piece.text for piece in each) == whole.content
             assert sum(each[1:], each[0]).usage_metadata == whole.usage_metadata
 
     @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream", "batch", "abatch"])
@@ -110,7 +114,7 @@ class TestReplaying:
     def test_any_text(self, path: Path, text: str) -> None:
         replaying(FakeListChatModel(responses=[text]), path, "record").invoke(text)
         assert replaying(None, path).invoke(text).content == text
-        assert "".join(p.content for p in replaying(None, path).stream(text)) == text
+        assert "".join(p.text for p in replaying(None, path).stream(text)) == text
 
     def test_a_text_model_is_recorded_too(self, path: Path) -> None:
         model = replaying(FakeListLLM(responses=["text"]), path, "record")
@@ -189,9 +193,9 @@ class TestAuto:
         model = Counting()
         auto = replaying(model, path, "auto")
         assert {auto.invoke("q").content for _ in range(3)} == {"answer 1\nof  two lines "}
-        assert replaying(model, path, "auto").invoke("q").content.startswith("answer 1")
+        assert replaying(model, path, "auto").invoke("q").text.startswith("answer 1")
         assert len(model.asked) == 1
-        assert auto.invoke("other").content.startswith("answer 2")
+        assert auto.invoke("other").text.startswith("answer 2")
 
     def test_another_model_is_asked_anew(self, path: Path) -> None:
         replaying(Counting(), path, "auto").invoke("q")
@@ -224,7 +228,7 @@ class TestTheFile:
         whole = path.read_bytes()
         path.write_bytes(whole + whole.splitlines()[1][:40])
         auto = replaying(Counting(), path, "auto")
-        assert auto.invoke("q").content.startswith("answer 1")
+        assert auto.invoke("q").text.startswith("answer 1")
         auto.invoke("next")
         assert path.read_bytes().startswith(whole)
         assert len(Recording(path)) == 2
@@ -363,11 +367,28 @@ class TestInAPipeline:
         with pytest.raises(NotRecorded):
             again.invoke("boat")
 
+    async def test_made_up_passages_are_replayed(self, path: Path) -> None:
+        replies = ["Cormorants eat fish.", "They dive for it.", "Birds of the sea."]
+        ours = DeterministicFakeEmbedding(size=16)
+        with Cormorant.from_texts(["a fish", "a boat", "a bird"], ours) as vs:
+
+            def asks(model: Any) -> HyDERetriever:
+                return HyDERetriever.from_llm(model, vs, k=3, passages=3)
+
+            model = replaying(FakeListChatModel(responses=replies), path, "record")
+            first = asks(model).retrieve("what feeds them?")
+            again = asks(replaying(None, path)).retrieve("what feeds them?")
+            later = await asks(replaying(None, path)).aretrieve("what feeds them?")
+        assert len(Recording(path).answers(next(iter(Recording(path)._known)))) == 3
+        for each in (again, later):
+            assert [hit.id for hit in each] == [hit.id for hit in first]
+            assert [hit.score for hit in each] == pytest.approx([hit.score for hit in first])
+
     def test_one_run_in_the_callbacks(self, path: Path) -> None:
         starts: list[Any] = []
 
         class Seen(BaseCallbackHandler):
-            def on_chat_model_start(self, serialized, messages, **kwargs):
+            def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
                 starts.append(kwargs["run_id"])
 
         for mode in ("record", "replay"):
@@ -390,4 +411,4 @@ class TestInAPipeline:
     def test_pickled(self, path: Path) -> None:
         replaying(Counting(), path, "record").invoke("q")
         model = pickle.loads(pickle.dumps(replaying(None, path)))
-        assert model.invoke("q").content.startswith("answer 1")
+        assert model.invoke("q").text.startswith("answer 1")
