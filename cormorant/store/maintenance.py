@@ -12,6 +12,8 @@ import numpy as np
 
 from cormorant.errors import CorruptionError, FormatError, StoreError
 from cormorant.storage import Problem, StaleGeneration
+from cormorant.store import settings
+from cormorant.store.config import StoreConfig
 from cormorant.store.state import State
 
 if TYPE_CHECKING:
@@ -142,7 +144,17 @@ def check(core: Core, *, repair: bool) -> CheckReport:
         found = left
     with core.storage.read() as reader:
         records = len(reader.live_rows())
+        found = [*found, *_settings_problems(reader, str(core.storage.path or ":memory:"))]
     return CheckReport(problems=tuple(found), repaired=tuple(mended), records=records)
+
+
+def _settings_problems(reader: Reader, where: str) -> list[Problem]:
+    """Can the settings be read, the embedder's fingerprint among them?"""
+    try:
+        settings.fingerprint(StoreConfig.from_json(reader.config))
+    except CorruptionError as error:
+        return [Problem(what=str(error), path=where, repairable=False)]
+    return []
 
 
 def _derived_problems(core: Core) -> list[Problem]:

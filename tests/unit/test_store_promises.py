@@ -275,3 +275,13 @@ def test_a_change_whose_parts_disagree_is_damage() -> None:
         for wrong in ({"postings": twice}, {"columns": Columns.encode([{}, {}])}):
             with pytest.raises(CorruptionError, match="repair"):
                 state.apply(dataclasses.replace(delta, **wrong))  # type: ignore[arg-type]
+
+
+def test_check_reads_the_settings_too(tmp_path: Path) -> None:
+    with cormorant.open(tmp_path / "kb") as store:
+        config = dataclasses.replace(store._core.config, fingerprint={"vectors": "garbage"})
+        with store._core.storage.write() as writer:
+            writer.commit(config=config.to_json())
+        report = store.check()
+        assert [problem.repairable for problem in report.problems] == [False]
+        assert "fingerprint" in report.problems[0].what
