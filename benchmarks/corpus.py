@@ -72,7 +72,7 @@ def _read(path: Path, count: int) -> list[dict[str, object]]:
 
 
 def _sentences() -> list[str]:
-    from cormorant.demo.corpus import load
+    from cormorant import data
 
-    text = " ".join(document["text"] for document in load("en").documents)
+    text = " ".join(data.documents("en").values())
     return [s for s in re.split(r"(?<=[.!?])\s+", text) if len(s) > 20]
