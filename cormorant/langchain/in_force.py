@@ -6,6 +6,7 @@ and those of LangChain's executors, which all take their caller's context along.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
@@ -50,7 +51,8 @@ def scoping(**predicates: Any) -> AbstractContextManager[None]:
     if not predicates:
         raise ScopeError("scoping needs a predicate, such as scoping(tenant='acme'); got none.")
     Scope(predicates)  # refuses what is none, before the block
-    return _InForce([predicates])
+    # A list in it that grows later must not widen what was checked here.
+    return _InForce([copy.deepcopy(predicates)])
 
 
 def of_call(config: RunnableConfig | None) -> AbstractContextManager[None]:

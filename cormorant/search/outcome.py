@@ -33,6 +33,10 @@ __all__ = ["Fetched", "Outcome", "Stages", "search"]
 
 logger = logging.getLogger(__name__)
 
+_ASKED = 4  # unknown fields that get a suggestion
+_LONGEST = 64  # characters of a name that gets one
+_NEIGHBOURS = 500  # fields compared with it
+
 
 class Stages:
     """The stages of one search, timed, counted and traced as they end."""
@@ -160,11 +164,14 @@ def _unknown_fields(outcome: Outcome) -> list[str]:
     if condition.parsed is None or snapshot.n == snapshot.dead:
         return []
     known = snapshot.columns.fields(snapshot.alive)
-    said = []
+    said: list[str] = []
     for name in sorted(condition.parsed.fields):
         if name in known or any(other.startswith(name + ".") for other in known):
             continue
-        near = difflib.get_close_matches(name, known, n=1) if snapshot.scope is None else []
+        # A scope is told no neighbours; and asking for many, among many, would take long.
+        few = len(said) < _ASKED and len(name) <= _LONGEST and len(known) <= _NEIGHBOURS
+        told = few and snapshot.scope is None
+        near = difflib.get_close_matches(name, known, n=1) if told else []
         said.append(
             f"No record has the field {name!r}, which the filter asks for"
             + (f"; did you mean {near[0]!r}?" if near else ".")

@@ -38,8 +38,8 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-_THINKING: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_FENCE: Final = re.compile(r"^\s*```[\w-]*\s*$", re.MULTILINE)
+_THINKING: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_FENCE: Final = re.compile(r"^[ \t]*```[\w-]*[ \t]*$", re.MULTILINE)
 _BULLET: Final = re.compile(r"^[-*•‣–]\s+")
 _NUMBER: Final = re.compile(r"^[(（\[]?(\d{1,2})(?:[.)）\]、．]|[:：](?=\s))\s*(?=\D)")
 _LABEL: Final = re.compile(
@@ -110,8 +110,17 @@ def refused(text: str) -> bool:
 
 
 def unthought(text: str) -> str:
-    """The text without what the model thought aloud."""
-    return _THINKING.sub("", text)
+    """The text without what the model thought aloud; one pass, whatever it wrote."""
+    kept: list[str] = []
+    opened: int | None = None
+    start = 0
+    for mark in _THINKING.finditer(text):
+        if mark[1] and opened is not None:
+            kept.append(text[start:opened])
+            start, opened = mark.end(), None
+        elif not mark[1] and opened is None:
+            opened = mark.start()
+    return "".join(kept) + text[start:]
 
 
 def passage(output: Any, who: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -141,4 +142,5 @@ def _checked(predicates: Mapping[str, Any]) -> dict[str, Any]:
             f"A scope is a dict of predicates, such as {{'tenant': 'acme'}}; got {predicates!r}."
         )
     Scope(predicates)
-    return dict(predicates)
+    # A list in it that grows later must not widen what was checked here.
+    return copy.deepcopy(dict(predicates))

@@ -14,7 +14,7 @@ __all__ = ["SentenceSplitter", "sentence_spans"]
 # A full stop ends a sentence before a space, its Chinese sisters anywhere; closing quotes and
 # brackets belong to the sentence before. So does an empty line.
 _END: Final = re.compile(
-    r"(?:[。！？!?…]+|[.]+(?=[\"'”’）)\]」』]*(?:\s|$)))[\"'”’）)\]」』]*\s*|\n\s*\n\s*"
+    r"(?:[。！？!?…]+|(?<![.])[.]++(?=[\"'”’）)\]」』]*(?:\s|$)))[\"'”’）)\]」』]*\s*|\n\s*\n\s*"
 )
 _NO_END: Final = re.compile(
     r"(?:^|[\s(])(?:Dr|Mr|Mrs|Ms|Prof|St|vs|etc|e\.g|i\.e|cf|Fig|No|Eq|Vol|pp?|al|[A-Z])\.\s+$"

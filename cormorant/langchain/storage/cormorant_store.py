@@ -107,13 +107,17 @@ class _OverDoor(BaseStore[str, V], Generic[V]):
 
     @override
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
-        """The keys, or those that begin with ``prefix``, sorted, as of when it begins."""
-        yield from self._door.document_ids(prefix or "")
+        """The keys, or those that begin with ``prefix``, sorted, as of this call."""
+        # Read now: an iterator used later must not see more than this caller may.
+        return iter(self._door.document_ids(prefix or ""))
 
     @override
-    async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
-        """Like :meth:`yield_keys`, without holding the event loop."""
-        for key in await self._in_pool(self._door.document_ids, prefix or ""):
+    def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
+        """Like :meth:`yield_keys`, without holding the event loop; as of this call too."""
+        return self._keys_of(self._door, prefix or "")
+
+    async def _keys_of(self, door: Door, prefix: str) -> AsyncIterator[str]:
+        for key in await self._in_pool(door.document_ids, prefix):
             yield key
 
     async def _in_pool(self, work: Callable[..., T], *args: Any) -> T:
