@@ -109,7 +109,7 @@ class _OverDoor(BaseStore[str, V], Generic[V]):
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """The keys, or those that begin with ``prefix``, sorted, as of this call."""
         # Read now: an iterator used later must not see more than this caller may.
-        return iter(self._door.document_ids(prefix or ""))
+        return (key for key in self._door.document_ids(prefix or ""))
 
     @override
     def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
