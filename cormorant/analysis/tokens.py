@@ -42,8 +42,9 @@ def token_pattern() -> re.Pattern[str]:
     so the time is linear whatever the text.
     """
     letter = rf"[^\W{UNSPACED}]"
-    word = f"{letter}++(?:[{_MARKS}]++{letter}*+)*+"
-    joined = rf"{word}(?:[.\-'’@&]{word}|(?<=[0-9])[:,](?=[0-9]){word})*+"
+    # Atomic groups, since CPython before 3.11.5 matches a possessive group, (?:…)*+, wrongly.
+    word = f"{letter}++(?>(?:[{_MARKS}]++{letter}*+)*)"
+    joined = rf"{word}(?>(?:[.\-'’@&]{word}|(?<=[0-9])[:,](?=[0-9]){word})*)"
     before = r"(?:[#.](?<![\w#.].)(?=[^\W_]))?"
     after = r"(?:\+\+|\#(?!\w))?"
     return re.compile(rf"{before}{joined}{after}|[{UNSPACED}]++|[{_EMOJI}]")

@@ -290,7 +290,10 @@ class Core:
         if scope is not None:
             scope.require(self._config.require_scope)
         if self.storage.read_only:
-            raise StoreError("The store was opened read-only; open it without read_only to write.")
+            raise StoreError(
+                "The store is open read-only, so nothing can be written. Open it without "
+                "read_only=True, in a folder that this user may write."
+            )
 
     def check_readable(self, scope: Scope) -> None:
         """Refuse at the call what an iterator would refuse only at its first step."""
