@@ -196,7 +196,7 @@ def _held(known: Record | None, record: Record, source: Source, *, embeds: bool)
         return False
     if embeds and known.vector is None:
         return False
-    if source.cut is None and source.path is not None and source.path.suffix.lower() == ".jsonl":
+    if source.lines:
         return known.metadata == record.metadata
     # A text's metadata are ours; what a scope stamped beside them is not.
     return all(known.metadata.get(name) == value for name, value in record.metadata.items())

@@ -66,6 +66,7 @@ class Source:
         cut: How many records the text was cut into; None for JSON lines, whose ids are
             their own.
         found: Whether a folder led to it, rather than its own name.
+        lines: Whether it is JSON lines, whose metadata are its own; known once it is read.
     """
 
     path: Path | None
@@ -73,6 +74,7 @@ class Source:
     prefix: str = ""
     cut: int | None = field(default=None)
     found: bool = False
+    lines: bool = False
 
     @property
     def name(self) -> str:
@@ -97,11 +99,11 @@ class Source:
         if self.path is None:
             # Named by content: another text does not replace it, the same one does.
             self.prefix = f"stdin-{hashlib.sha256(raw).hexdigest()[:12]}"
-            lines = _looks_like_json_lines(text)
+            self.lines = _looks_like_json_lines(text)
         else:
             self.prefix = self.path.as_posix()
-            lines = self.path.suffix.lower() == ".jsonl"
-        yield from self._from_lines(text) if lines else self._from_text(text)
+            self.lines = self.path.suffix.lower() == ".jsonl"
+        yield from self._from_lines(text) if self.lines else self._from_text(text)
 
     def _from_text(self, text: str) -> Iterator[Item]:
         count = 0

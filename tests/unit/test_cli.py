@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -577,3 +578,12 @@ def test_what_did_not_change_is_not_stored_again(run_json, tmp_path):
     (folder / "b.md").write_text("another text")
     _, again, _ = run_json("add", "kb", folder, "--embedder", "none")
     assert (again["added"], again["updated"], again["unchanged"]) == (0, 1, 1)
+
+
+def test_a_field_that_json_lines_no_longer_have_is_removed(run_json, monkeypatch):
+    for metadata in ({"a": 1, "b": 2}, {"a": 1}):
+        line = json.dumps({"id": "x", "text": "t", "metadata": metadata}).encode()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line)))
+        assert run_json("add", "kb", "-", "--embedder", "none")[1]["unchanged"] == 0
+    with cormorant.open("kb") as store:
+        assert store.get(["x"])[0].metadata == {"a": 1}
