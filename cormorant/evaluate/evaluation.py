@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cormorant.errors import UsageError
 from cormorant.evaluate.run import Run
 
 __all__ = ["Evaluation"]
@@ -22,15 +24,27 @@ class Evaluation:
             has the metric's lowest value, as ``trec_eval -c`` counts it.
         metrics: Their names, such as ``ndcg@10``.
         values: float64, shape (queries, metrics); for all but ``unjudged@k`` higher is better.
+        qrels: What it was judged by. Two evaluations are comparable only if these are equal;
+            empty if it is not known, which comparisons say.
     """
 
     run: Run
     queries: tuple[str, ...]
     metrics: tuple[str, ...]
     values: NDArray[np.float64]
+    qrels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def of(self, metric: str) -> NDArray[np.float64]:
-        """One metric's values, shape (queries,), in the order of ``queries``."""
+        """One metric's values, shape (queries,), in the order of ``queries``.
+
+        Raises:
+            UsageError: If the run was not judged by that metric.
+        """
+        if metric not in self.metrics:
+            raise UsageError(
+                f"{self.run.name!r} was not judged by {metric!r}, but by "
+                f"{', '.join(self.metrics) or 'no metric'}. Judge it again with {metric!r}."
+            )
         return self.values[:, self.metrics.index(metric)]
 
     @property
