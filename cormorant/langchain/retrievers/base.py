@@ -6,7 +6,6 @@ here, once.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
@@ -21,12 +20,13 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict
 from typing_extensions import override
 
-from cormorant.errors import CormorantError, QueryError, UsageError
+from cormorant.errors import QueryError, UsageError
 from cormorant.langchain import provenance
 from cormorant.langchain.in_force import of_call, scope_in_force
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.calling import Run
+from cormorant.langchain.retrievers.configured import Configured
 from cormorant.model import Result
 
 __all__ = ["Retriever", "check_k"]
@@ -34,7 +34,7 @@ __all__ = ["Retriever", "check_k"]
 _CONFIG: Final = "_config"  # how a call's config travels from invoke to the search
 
 
-class Retriever(BaseRetriever):
+class Retriever(Configured, BaseRetriever):
     """Question to documents, with their scores and how they came by them.
 
     To make one, write ``_find`` (and ``_afind``, unless a thread will do), and list in
@@ -44,7 +44,7 @@ class Retriever(BaseRetriever):
         with_scores: Put scores into ``metadata["_cormorant"]`` of what is returned.
 
     Raises:
-        UsageError: On an argument nobody reads.
+        UsageError: On an argument nobody reads; ConfigError on one that is missing or wrong.
     """
 
     with_scores: bool = False
@@ -53,11 +53,6 @@ class Retriever(BaseRetriever):
     """What ``invoke`` takes besides ``with_scores``."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
-
-    def __init__(self, **values: Any) -> None:
-        # Before pydantic, so that the error is the package's own.
-        refuse_unknown(values, type(self).model_fields, type(self).__name__)
-        super().__init__(**values)
 
     # To be written
 
@@ -126,28 +121,6 @@ class Retriever(BaseRetriever):
         with of_call(config):
             config = _complete(config)
             return await super().ainvoke(input, config, **_travelling(config, kwargs))
-
-    # Pickling
-
-    @override
-    def __getstate__(self) -> dict[Any, Any]:
-        """Its settings, if all of them can be taken along.
-
-        Raises:
-            UsageError: Naming the one that cannot: an open store, a model, a lambda.
-        """
-        state = super().__getstate__()
-        for name, value in state["__dict__"].items():
-            try:
-                pickle.dumps(value)
-            except CormorantError:
-                raise
-            except Exception as error:
-                raise UsageError(
-                    f"This {type(self).__name__} cannot be pickled: its {name} cannot ({error}). "
-                    "Make the retriever where it is wanted, from settings that can be sent."
-                ) from error
-        return state
 
     # What LangChain calls
 

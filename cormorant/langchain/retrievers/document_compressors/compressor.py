@@ -24,6 +24,7 @@ from cormorant.langchain import provenance
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.base import check_k
+from cormorant.langchain.retrievers.configured import Configured
 from cormorant.model import Stage
 
 __all__ = ["Call", "Compressor", "RerankError"]
@@ -50,7 +51,9 @@ class Call:
     top_n: int | None = None
 
 
-class Compressor(BaseDocumentCompressor, RunnableSerializable[dict[str, Any], list[Document]]):
+class Compressor(
+    Configured, BaseDocumentCompressor, RunnableSerializable[dict[str, Any], list[Document]]
+):
     """Question and documents to documents.
 
     As a Runnable it takes ``{"query": …, "documents": […]}``. To make one, write ``_compress``
@@ -71,11 +74,6 @@ class Compressor(BaseDocumentCompressor, RunnableSerializable[dict[str, Any], li
     needs_query: ClassVar[bool] = True
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", protected_namespaces=())
-
-    def __init__(self, **values: Any) -> None:
-        # Before pydantic, so that the error is the package's own.
-        refuse_unknown(values, type(self).model_fields, type(self).__name__)
-        super().__init__(**values)
 
     # To be written
 
