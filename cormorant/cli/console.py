@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from cormorant.cli.width import clip, columns
+from cormorant.width import clip, columns
 
 __all__ = ["Console", "Progress"]
 

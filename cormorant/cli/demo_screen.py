@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cormorant.cli.width import clip, columns, pad, plain, table
+from cormorant.width import clip, columns, pad, plain, table
 
 if TYPE_CHECKING:
     from cormorant.cli.console import Console

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cormorant.cli.asking import open_existing
 from cormorant.cli.verb import Verb, add_json, add_store
-from cormorant.cli.width import clip, plain, table
+from cormorant.width import clip, plain, table
 
 if TYPE_CHECKING:
     from cormorant.cli.console import Console

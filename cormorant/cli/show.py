@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cormorant.cli.width import clip, plain, wrap
+from cormorant.width import clip, plain, wrap
 
 if TYPE_CHECKING:
     from cormorant.cli.console import Console

@@ -8,7 +8,8 @@ from argparse import Namespace
 
 import pytest
 
-from cormorant.cli import paragraphs, reading, width
+from cormorant import width
+from cormorant.cli import paragraphs, reading
 from cormorant.cli.console import Console
 from cormorant.cli.reading import Failure, Source, expand
 from cormorant.cli.settings import SETTINGS, Settings
