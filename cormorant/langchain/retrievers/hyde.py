@@ -264,6 +264,8 @@ class HyDERetriever(Retriever):
         if kind not in kinds:
             raise UsageError(f"search_type must be one of {', '.join(kinds)}; got {kind!r}.")
         settings = values.get("search_kwargs") or {}
+        if not isinstance(settings, Mapping):
+            raise UsageError(f"search_kwargs must be a dict of search arguments; got {settings!r}.")
         if isinstance(store, Cormorant):
             accepted = [each for each in ACCEPTED[kind] if each not in {"k", "with_scores"}]
             refuse_unknown(settings, accepted, "search_kwargs")

@@ -114,7 +114,7 @@ class MultiVectorRetriever(Retriever):
                 f"vectorstore must be a LangChain VectorStore; got {type(store).__name__}."
             )
         values["docstore"] = _docstore(store, values.get("byte_store"), values.get("docstore"))
-        if values.get("search_type", "similarity") not in set(SearchType):
+        if values.get("search_type", "similarity") not in list(SearchType):
             raise QueryError(
                 f"search_type must be one of {', '.join(SearchType)}; got "
                 f"{values['search_type']!r}."
@@ -382,7 +382,7 @@ def _check_doc_id(values: dict[str, Any]) -> None:
     """LangChain's own examples give ``doc_id``, which nobody read; ``id_key`` is meant."""
     given = values.pop("doc_id", None)
     own = values.get("id_key", "doc_id")
-    if given not in {None, own}:
+    if given is not None and given != own:
         raise UsageError(
             f"doc_id={given!r} has no effect in LangChain; the metadata field in which a child "
             f"names its parent is id_key, here {own!r}. Say id_key={given!r} if that is meant."

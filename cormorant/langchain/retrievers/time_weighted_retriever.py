@@ -106,7 +106,7 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         if not isinstance(store, VectorStore):
             raise UsageError(f"vectorstore must be a LangChain VectorStore; got {store!r}.")
         check_k(values.get("k", 4))
-        if values.get("recent") not in {None, 0}:
+        if values.get("recent") is not None and values["recent"] != 0:
             check_k(values["recent"], "recent")
         rate = values.get("decay_rate", 0.01)
         number = isinstance(rate, (int, float)) and not isinstance(rate, bool)

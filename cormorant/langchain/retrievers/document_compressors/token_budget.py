@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from langchain_core.documents import Document
 from typing_extensions import override
@@ -57,7 +57,7 @@ class TokenBudgetPacker(Transformer):
         overhead = values.get("overhead", 0)
         if isinstance(overhead, bool) or not isinstance(overhead, int) or overhead < 0:
             raise QueryError(f"overhead must be a whole number of at least 0; got {overhead!r}.")
-        if values.get("when_full", "skip") not in {"skip", "stop", "cut"}:
+        if values.get("when_full", "skip") not in get_args(WhenFull):
             raise QueryError(f"when_full must be skip, stop or cut; got {values['when_full']!r}.")
         super().__init__(**values)
 

@@ -69,6 +69,11 @@ def attributes(given: Sequence[Any]) -> tuple[AttributeInfo, ...]:
     Raises:
         UsageError: If one has no name, description or type.
     """
+    if not isinstance(given, (list, tuple)):
+        raise UsageError(
+            "metadata_field_info takes a list of AttributeInfos, or of dicts with name, "
+            f"description and type; got {given!r}."
+        )
     read = []
     for each in given:
         values = each if isinstance(each, Mapping) else getattr(each, "__dict__", {})
