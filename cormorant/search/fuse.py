@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cormorant.model import Fusion
 from cormorant.search.legs import Statistics
 
-__all__ = ["FUSIONS", "Fused", "LegScores", "fuse"]
+__all__ = ["FUSIONS", "Fused", "LegScores", "best_first", "fuse", "standards_of", "weighted"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -124,12 +124,37 @@ def fuse(legs: Sequence[LegScores], *, fusion: Fusion | None, rrf_k: float) -> F
         fusion: One of :data:`FUSIONS`; None for one leg whose scores stay as they are.
         rrf_k: Read by ``rrf`` alone.
     """
+    return weighted(standards_of(legs, fusion=fusion, rrf_k=rrf_k), [leg.weight for leg in legs])
+
+
+def standards_of(
+    legs: Sequence[LegScores], *, fusion: Fusion | None, rrf_k: float
+) -> tuple[Floats, ...]:
+    """Each leg's standards, which its weight has no part in. See :func:`fuse`."""
     formula = _as_is if fusion is None else FUSIONS[fusion]
-    standards = tuple(formula(leg, rrf_k) for leg in legs)
-    contributions = tuple(
-        leg.weight * standard for leg, standard in zip(legs, standards, strict=True)
-    )
-    total = np.zeros(len(standards[0]))
+    return tuple(formula(leg, rrf_k) for leg in legs)
+
+
+def weighted(standards: Sequence[Floats], weights: Sequence[float | Floats]) -> Fused:
+    """Standards made worth by weights: one weighting, or many at once.
+
+    Args:
+        standards: One array a leg, shape (m,).
+        weights: One a leg: a number, or float64 of shape (n, 1) for n weightings; then
+            contributions and scores have the shape (n, m).
+    """
+    contributions = tuple(w * standard for w, standard in zip(weights, standards, strict=True))
+    total = np.zeros(contributions[0].shape)
     for contribution in contributions:
         total += contribution
-    return Fused(standards, contributions, total)
+    return Fused(tuple(standards), contributions, total)
+
+
+def best_first(scores: Floats, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions of candidates by falling score, ties by the lower slot.
+
+    Args:
+        scores: Shape (m,), or (n, m) for n weightings, each ordered by itself.
+        slots: Shape (m,), in any order.
+    """
+    return np.lexsort((np.broadcast_to(slots, scores.shape), -scores), axis=-1)
