@@ -93,14 +93,20 @@ class Query:
         filter: A dict in the filter language, or a predicate on a Record.
         top_k: Hits wanted, at least 1.
         fetch_k: Candidates each leg hands to fusion, and MMR chooses among; at least
-            ``top_k``. None takes, in hybrid mode, with or without MMR,
-            :func:`cormorant.defaults.leg_fetch_k`, the larger of 50 and 4 · ``top_k``; in one
-            leg with MMR, the larger of 20 and ``top_k``. One leg without MMR does not read it.
+            ``top_k``. None takes, in hybrid mode, with or without MMR, what is set in the
+            store, else :func:`cormorant.defaults.leg_fetch_k`, the larger of 50 and
+            4 · ``top_k``; in one leg with MMR, the larger of 20 and ``top_k``. One leg without
+            MMR does not read it.
         min_score: Lowest relevance kept, in [0, 1]; see ``docs/scores.md``.
-        weights: Trust in each leg, ``{"vector": .5, "text": .5}``; at least 0, not all 0.
-        fusion: ``z`` (standardised scores, the default), ``rrf`` or ``minmax``.
-        rrf_k: Constant of reciprocal rank fusion, at least 0.
-        mmr_lambda: None for no diversification; 1 relevance only, 0 diversity only.
+        weights: Trust in each leg, such as ``{"vector": .5, "text": .5}``; at least 0, not
+            all 0. None takes what is set in the store, else what the store has learned of its
+            legs, else .5 each.
+        fusion: ``z`` (standardised scores), ``rrf`` or ``minmax``. None takes what is set in
+            the store, else ``z``.
+        rrf_k: Constant of reciprocal rank fusion, at least 0. None takes what is set in the
+            store, else 60.
+        mmr_lambda: Diversification: 1 relevance only, 0 diversity only. None takes, in hybrid
+            mode, what is set in the store; else there is none.
         with_vectors: Return each hit's stored vector.
         explain: Collect each hit's journey and matched terms.
 
@@ -115,11 +121,9 @@ class Query:
     top_k: int = defaults.TOP_K
     fetch_k: int | None = None
     min_score: float | None = None
-    weights: Mapping[str, float] = field(
-        default_factory=lambda: {"vector": defaults.WEIGHT, "text": defaults.WEIGHT}
-    )
-    fusion: Fusion = defaults.FUSION
-    rrf_k: float = defaults.RRF_K
+    weights: Mapping[str, float] | None = None
+    fusion: Fusion | None = None
+    rrf_k: float | None = None
     mmr_lambda: float | None = None
     with_vectors: bool = False
     explain: bool = False
@@ -127,7 +131,8 @@ class Query:
     def __post_init__(self) -> None:
         _check_query(self)
         # What was checked must stay as it was checked.
-        object.__setattr__(self, "weights", MappingProxyType(dict(self.weights)))
+        if self.weights is not None:
+            object.__setattr__(self, "weights", MappingProxyType(dict(self.weights)))
 
     @property
     def resolved_mode(self) -> Mode:
@@ -137,15 +142,6 @@ class Query:
         if self.text is not None and self.vector is not None:
             return "hybrid"
         return "vector" if self.vector is not None else "text"
-
-    @property
-    def resolved_fetch_k(self) -> int:
-        """Candidates per leg, with the default filled in."""
-        if self.fetch_k is not None:
-            return self.fetch_k
-        if self.mmr_lambda is not None and self.resolved_mode != "hybrid":
-            return max(defaults.MMR_FETCH_K, self.top_k)
-        return defaults.leg_fetch_k(self.top_k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,11 +426,18 @@ def _check_query(q: Query) -> None:
         _number("min_score", q.min_score, 0.0, 1.0)
     if q.mmr_lambda is not None:
         _number("mmr_lambda", q.mmr_lambda, 0.0, 1.0)
-    _one_of("fusion", q.fusion, defaults.FUSIONS)
-    _number("rrf_k", q.rrf_k, 0.0, math.inf)
-    if not isinstance(q.weights, Mapping) or set(q.weights) - {"vector", "text"}:
-        raise QueryError(f"weights takes the keys 'vector' and 'text'; got {q.weights!r}.")
-    for leg, weight in q.weights.items():
+    if q.fusion is not None:
+        _one_of("fusion", q.fusion, defaults.FUSIONS)
+    if q.rrf_k is not None:
+        _number("rrf_k", q.rrf_k, 0.0, math.inf)
+    if q.weights is not None:
+        _check_weights(q.weights)
+
+
+def _check_weights(weights: object) -> None:
+    if not isinstance(weights, Mapping) or set(weights) - {"vector", "text"}:
+        raise QueryError(f"weights takes the keys 'vector' and 'text'; got {weights!r}.")
+    for leg, weight in weights.items():
         _number(f"weights[{leg!r}]", weight, 0.0, math.inf)
-    if not any(q.weights.values()):
-        raise QueryError(f"weights must not all be 0; got {dict(q.weights)!r}.")
+    if not any(weights.values()):
+        raise QueryError(f"weights must not all be 0; got {dict(weights)!r}.")

@@ -17,6 +17,7 @@ from cormorant.index.text import TextIndex
 from cormorant.index.vector import ExactIndex, check_vector, check_vectors, relevance
 from cormorant.model import Metric, Query, Record
 from cormorant.search.admit import text_match
+from cormorant.search.ranking import RankingConfig, settle
 
 ENGLISH = analyzer_for("english")
 
@@ -63,6 +64,7 @@ class MemorySnapshot:
             self._vectors = np.zeros((self.n, checked.shape[1]), dtype=np.float32)
             self._vectors[self.has_vector] = checked
         self.fetches: list[int] = []
+        self.ranking: RankingConfig | None = None
 
     @property
     def dim(self) -> int | None:
@@ -141,12 +143,13 @@ def slow_search(snapshot: MemorySnapshot, query: Query) -> Slow:
     eligible = [slot for slot in live if _admits(snapshot, query, slot)]
     mode = query.resolved_mode
     legs: dict[str, SlowLeg] = {}
-    if mode in ("vector", "hybrid") and query.weights.get("vector", 0.0):
+    settled = settle(snapshot, query)
+    if mode in ("vector", "hybrid") and settled.weights["vector"]:
         legs["vector"] = _vector_leg(snapshot, query, live, eligible)
-    if mode in ("text", "hybrid") and query.weights.get("text", 0.0):
+    if mode in ("text", "hybrid") and settled.weights["text"]:
         legs["text"] = _text_leg(snapshot, query, live, eligible)
     plain = mode != "hybrid"
-    k = query.top_k if plain and query.mmr_lambda is None else query.resolved_fetch_k
+    k = query.top_k if plain and query.mmr_lambda is None else settled.fetch_k
     for leg in legs.values():
         leg.weight = 1.0 if plain else leg.weight
         leg.fetched = leg.ranked[:k]
@@ -157,7 +160,8 @@ def slow_search(snapshot: MemorySnapshot, query: Query) -> Slow:
     else:
         fused = {
             slot: sum(
-                leg.weight * leg.standard(slot, query.fusion, query.rrf_k) for leg in legs.values()
+                leg.weight * leg.standard(slot, settled.fusion, settled.rrf_k)
+                for leg in legs.values()
             )
             for slot in candidates
         }
@@ -197,7 +201,7 @@ def _vector_leg(
     scores = {slot: float(index.score(q, np.array([slot]))[0]) for slot in live}
     known = np.array([scores[slot] for slot in snapshot.sample.tolist()])
     return SlowLeg(
-        weight=query.weights.get("vector", 0.0),
+        weight=settle(snapshot, query).weights["vector"],
         scores=scores,
         ranked=_rank([s for s in eligible if scores[s] > -np.inf], scores),
         mean=float(known.mean()),
@@ -231,7 +235,7 @@ def _text_leg(
         unseen += 0.0 if df else weight
     known = np.array(list(scores.values()))
     return SlowLeg(
-        weight=query.weights.get("text", 0.0),
+        weight=settle(snapshot, query).weights["text"],
         scores=scores,
         ranked=_rank([slot for slot in eligible if scores[slot] > 0], scores),
         mean=float(known.mean()),

@@ -78,22 +78,30 @@ SETTINGS: dict[str, Setting] = {
             "fetch_k",
             int,
             None,
-            "candidates per leg, at least --top-k (default: the larger of 50 and 4 x top-k)",
+            "candidates per leg, at least --top-k (default: as set in the store, else the larger "
+            "of 50 and 4 x top-k)",
         ),
         Setting(
             "fusion",
             str,
-            defaults.FUSION,
-            f"how a hybrid search adds up its legs (default: {defaults.FUSION})",
+            None,
+            "how a hybrid search adds up its legs (default: as set in the store, else "
+            f"{defaults.FUSION})",
             defaults.FUSIONS,
         ),
-        Setting("rrf_k", float, defaults.RRF_K, f"constant of rrf (default: {defaults.RRF_K:g})"),
+        Setting(
+            "rrf_k",
+            float,
+            None,
+            f"constant of rrf (default: as set in the store, else {defaults.RRF_K:g})",
+        ),
         Setting("min_score", float, None, "lowest relevance kept, from 0 to 1 (default: keep all)"),
         Setting(
             "mmr_lambda",
             float,
             None,
-            "diversify: 1 is relevance only, 0 diversity only (default: do not)",
+            "diversify: 1 is relevance only, 0 diversity only (default: as set in the store, "
+            "else do not)",
         ),
         Setting(
             "lock_timeout",

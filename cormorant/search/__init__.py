@@ -10,6 +10,7 @@ from cormorant.search.diversify import Picks, pick_diverse
 from cormorant.search.explain import explain
 from cormorant.search.fuse import FUSIONS, Fused, LegScores, fuse
 from cormorant.search.legs import Statistics
+from cormorant.search.ranking import RankingConfig
 from cormorant.search.run import run
 from cormorant.search.snapshot import Snapshot
 
@@ -18,6 +19,7 @@ __all__ = [
     "Fused",
     "LegScores",
     "Picks",
+    "RankingConfig",
     "Snapshot",
     "Statistics",
     "explain",

@@ -86,7 +86,7 @@ def _best_left(outcome: Outcome, fetched: Fetched, view: LegScores) -> float:
     left = LegScores(
         view.weight, np.array(scores, np.float32), np.array(ranks, np.int64), view.statistics
     )
-    standard: NDArray[np.float64] = FUSIONS[outcome.plan.fusion or "z"](left, outcome.query.rrf_k)
+    standard: NDArray[np.float64] = FUSIONS[outcome.plan.fusion or "z"](left, outcome.plan.rrf_k)
     return float(standard.max())
 
 

@@ -193,7 +193,7 @@ def _fuse(outcome: Outcome) -> None:
     plan, query = outcome.plan, outcome.query
     slots = _union([fetched.found.slots for fetched in outcome.fetched])
     views = tuple(_view(outcome, fetched, slots) for fetched in outcome.fetched)
-    fused = fuse(views, fusion=plan.fusion, rrf_k=query.rrf_k)
+    fused = fuse(views, fusion=plan.fusion, rrf_k=plan.rrf_k)
     order = np.lexsort((slots, -fused.scores))
     outcome.slots = slots[order]
     outcome.scores = tuple(
@@ -212,7 +212,9 @@ def _fuse(outcome: Outcome) -> None:
     )
     if plan.fusion is not None:
         weights = ", ".join(f"{leg.name} {plan.weights[leg.name]:g}" for leg in plan.legs)
-        outcome.notes.append(f"fuse: {plan.fusion} over {len(slots):,} candidates, {weights}")
+        outcome.notes.append(
+            f"fuse: {plan.fusion} over {len(slots):,} candidates, {weights}, {plan.weights_why}"
+        )
 
 
 def _union(lists: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -256,16 +258,16 @@ def _diversify(outcome: Outcome) -> None:
     has = snapshot.has_vector[outcome.slots[passed]]
     considered, rest = passed[has], passed[~has]
     vectors = snapshot.vectors()
-    if vectors is None or plan.vector is None or query.mmr_lambda is None:  # pragma: no cover
+    if vectors is None or plan.vector is None or plan.mmr_lambda is None:  # pragma: no cover
         raise ValueError("make_plan() lets nothing through without them.")
     picks = pick_diverse(
-        plan.vector, vectors[outcome.slots[considered]], mmr_lambda=query.mmr_lambda, k=query.top_k
+        plan.vector, vectors[outcome.slots[considered]], mmr_lambda=plan.mmr_lambda, k=query.top_k
     )
     outcome.considered, outcome.picks = considered, picks
     short = query.top_k - len(picks.positions)
     outcome.hits = np.concatenate([considered[picks.positions], rest[:short]])
     outcome.notes.append(
-        f"mmr: {len(picks.positions)} of {len(considered)} candidates, lambda {query.mmr_lambda:g}"
+        f"mmr: {len(picks.positions)} of {len(considered)} candidates, lambda {plan.mmr_lambda:g}"
     )
     if len(rest):
         outcome.degraded.append(

@@ -14,6 +14,7 @@ from cormorant.index.vector import check_vector
 from cormorant.model import Fusion, Mode, Query
 from cormorant.search.admit import Condition
 from cormorant.search.legs import Leg, TextLeg, VectorLeg
+from cormorant.search.ranking import settle
 
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
@@ -29,11 +30,13 @@ class Plan:
         mode: What was asked for.
         legs: What runs; empty if the store has no records.
         weights: Each running leg's.
+        weights_why: Who said them, for the reader: ``by default``, ``as learned …``.
         k: How many each leg is asked for.
         fusion: None if there is nothing to fuse: the one leg's scores are the hits'.
+        rrf_k: Read by ``rrf`` alone.
         condition: The filter, understood.
         vector: float32, the query's as ``check_vector`` returns it; None if nothing needs it.
-        diversify: Whether MMR chooses among the candidates.
+        mmr_lambda: None if MMR does not choose among the candidates.
         degraded: What was asked for and cannot be done, a sentence each.
         notes: What was left out because it would change nothing, a sentence each.
     """
@@ -41,13 +44,20 @@ class Plan:
     mode: Mode
     legs: tuple[Leg, ...]
     weights: Mapping[str, float]
+    weights_why: str
     k: int
     fusion: Fusion | None
+    rrf_k: float
     condition: Condition
     vector: NDArray[np.float32] | None
-    diversify: bool
+    mmr_lambda: float | None
     degraded: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @property
+    def diversify(self) -> bool:
+        """Whether MMR chooses among the candidates."""
+        return self.mmr_lambda is not None
 
 
 def make_plan(snapshot: Snapshot, query: Query) -> Plan:
@@ -59,9 +69,10 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
         FilterError: If the filter does not parse.
     """
     mode = query.resolved_mode
+    settled = settle(snapshot, query)
     condition = Condition.of(query.filter)
     vector: NDArray[np.float32] | None = None
-    if query.vector is not None and (mode != "text" or query.mmr_lambda is not None):
+    if query.vector is not None and (mode != "text" or settled.mmr_lambda is not None):
         vector = check_vector(query.vector, dim=snapshot.dim, metric=snapshot.metric)
     legs: list[Leg] = []
     missing: list[str] = []
@@ -69,7 +80,7 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
     notes: list[str] = []
     wrong = False
     for name in ("vector", "text") if mode == "hybrid" else (mode,):
-        if mode == "hybrid" and not query.weights.get(name, 0.0):
+        if mode == "hybrid" and not settled.weights[name]:
             notes.append(f"{name}: not run, its weight is 0")
             continue
         made = _vector_leg(snapshot, vector) if name == "vector" else _text_leg(snapshot, query)
@@ -87,7 +98,7 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
         raise QueryError(" ".join(missing) + " Nothing can be searched.")
     if mode == "hybrid" and legs and missing:
         missing = [f"{why} Only the {legs[0].name} leg was searched." for why in missing]
-    diversify = query.mmr_lambda is not None and bool(legs)
+    diversify = settled.mmr_lambda is not None and bool(legs)
     if diversify and vector is None:
         raise QueryError(
             "mmr_lambda compares candidates with the query's vector, and the query has none. "
@@ -99,12 +110,14 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
     return Plan(
         mode=mode,
         legs=tuple(legs),
-        weights={leg.name: query.weights[leg.name] if mode == "hybrid" else 1.0 for leg in legs},
-        k=query.resolved_fetch_k if mode == "hybrid" or diversify else query.top_k,
-        fusion=query.fusion if mode == "hybrid" else None,
+        weights={leg.name: settled.weights[leg.name] if mode == "hybrid" else 1.0 for leg in legs},
+        weights_why=settled.weights_why,
+        k=settled.fetch_k if mode == "hybrid" or diversify else query.top_k,
+        fusion=settled.fusion if mode == "hybrid" else None,
+        rrf_k=settled.rrf_k,
         condition=condition,
         vector=vector,
-        diversify=diversify,
+        mmr_lambda=settled.mmr_lambda if diversify else None,
         degraded=(*missing, *partial),
         notes=tuple(notes),
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cormorant.filters import Filter
     from cormorant.index.metadata import Columns
     from cormorant.index.text import TextIndex
+    from cormorant.search.ranking import RankingConfig
 
 __all__ = ["Snapshot"]
 
@@ -86,6 +87,11 @@ class Snapshot(Protocol):
     @property
     def scope(self) -> Filter | None:
         """AND-ed under every filter; None if there is none."""
+        ...
+
+    @property
+    def ranking(self) -> RankingConfig | None:
+        """What somebody set for queries that do not say; None if nobody did."""
         ...
 
     def vectors(self) -> NDArray[np.float32] | None:

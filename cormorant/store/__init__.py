@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cormorant.search import RankingConfig
 from cormorant.store.door import ScopedStore
 from cormorant.store.family import Family
 from cormorant.store.fingerprint import Fingerprint
@@ -13,6 +14,7 @@ __all__ = [
     "CompactReport",
     "Family",
     "Fingerprint",
+    "RankingConfig",
     "ScopedStore",
     "Stats",
     "Store",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from cormorant import defaults
 from cormorant.errors import ConfigError, CorruptionError
 from cormorant.model import Metric
+from cormorant.search import RankingConfig
 
 __all__ = ["StoreConfig"]
 
@@ -29,6 +30,7 @@ class StoreConfig:
         require_scope: Fields every call must be scoped by.
         embedder: The embedder's specification, as the command line takes it.
         fingerprint: The embedder's probe vectors, encoded; see ``fingerprint.py``.
+        ranking: How hybrid queries are ranked that do not say; None if nobody set it.
     """
 
     dim: int | None = None
@@ -39,6 +41,7 @@ class StoreConfig:
     require_scope: tuple[str, ...] = ()
     embedder: str | None = None
     fingerprint: Mapping[str, Any] | None = None
+    ranking: RankingConfig | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -54,13 +57,16 @@ class StoreConfig:
         if isinstance(known.get("require_scope"), list):
             known["require_scope"] = tuple(known["require_scope"])
         try:
+            if known.get("ranking") is not None:
+                known["ranking"] = RankingConfig.from_json(known["ranking"])
             return cls(**known)
         except (ConfigError, TypeError) as error:
             raise CorruptionError(f"The store's settings are damaged: {error}") from error
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values."""
-        return asdict(self)
+        written = asdict(replace(self, ranking=None))
+        return written | {"ranking": None if self.ranking is None else self.ranking.to_json()}
 
     def reconcile(self, asked: Mapping[str, Any]) -> None:
         """Check what the caller of ``open`` asked for against what the store was made with.

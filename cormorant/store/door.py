@@ -31,6 +31,7 @@ from cormorant.store.scope import Scope
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from cormorant.search import RankingConfig
     from cormorant.storage import Writer
     from cormorant.store.config import StoreConfig
     from cormorant.store.core import Core
@@ -80,6 +81,11 @@ class Door:
     def fingerprint(self) -> Fingerprint | None:
         """The embedder's probe vectors the store remembers."""
         return settings.fingerprint(self._core.config)
+
+    @property
+    def ranking(self) -> RankingConfig | None:
+        """How hybrid queries are ranked that do not say; None if nobody set it."""
+        return self._core.config.ranking
 
     def remember_fingerprint(self, fresh: Fingerprint) -> None:
         """Remember the probe vectors of the embedder that made, or will make, the vectors.

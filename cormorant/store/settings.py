@@ -6,6 +6,7 @@ from what this process read when it opened.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import NoneType
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cormorant.errors import ConfigError, DimensionError
+from cormorant.search import RankingConfig
 from cormorant.store.config import StoreConfig
 from cormorant.store.fingerprint import Fingerprint, require_same
 
@@ -22,7 +24,14 @@ if TYPE_CHECKING:
     from cormorant.store.core import Core
     from cormorant.store.snapshot import Snapshot
 
-__all__ = ["add_requirement", "fingerprint", "remember_embedder", "set_dim", "with_dim"]
+__all__ = [
+    "add_requirement",
+    "fingerprint",
+    "remember_embedder",
+    "set_dim",
+    "set_ranking",
+    "with_dim",
+]
 
 
 def fingerprint(config: StoreConfig) -> Fingerprint | None:
@@ -60,6 +69,26 @@ def add_requirement(core: Core, fields: Iterable[str]) -> None:
         )
 
     _change(core, wider)
+
+
+def set_ranking(core: Core, ranking: RankingConfig | None) -> None:
+    """Rank as told where a query does not say; None: as learned, or by default.
+
+    Raises:
+        ConfigError: If it is no RankingConfig, or its evidence cannot be kept as JSON.
+    """
+    if not isinstance(ranking, (RankingConfig, NoneType)):
+        raise ConfigError(
+            f"ranking takes a RankingConfig, or None to unset it; got {type(ranking).__name__}."
+        )
+    if ranking is not None:
+        try:
+            json.dumps(ranking.to_json(), allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ConfigError(
+                f"The ranking's evidence must be JSON values, without NaN: {error}."
+            ) from error
+    _change(core, lambda snapshot: replace(snapshot.config, ranking=ranking))
 
 
 def remember_embedder(

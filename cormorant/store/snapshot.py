@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cormorant.index.contract import VectorIndex
     from cormorant.index.metadata import Columns
     from cormorant.index.text import TextIndex
+    from cormorant.search import RankingConfig
     from cormorant.storage import Reader, StoredRecord
     from cormorant.store.config import StoreConfig
     from cormorant.store.scope import Scope
@@ -96,6 +97,11 @@ class Snapshot:
     def dim(self) -> int | None:
         """Numbers per vector; None if the store has no vectors yet."""
         return self.config.dim
+
+    @property
+    def ranking(self) -> RankingConfig | None:
+        """What somebody set for queries that do not say; None if nobody did."""
+        return self.config.ranking
 
     @property
     def vector(self) -> VectorIndex | None:

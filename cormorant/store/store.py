@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cormorant.model import Metric
+    from cormorant.search import RankingConfig
     from cormorant.store.fingerprint import Fingerprint
     from cormorant.store.maintenance import CheckReport, CompactReport, Stats
 
@@ -153,6 +154,26 @@ class Store(Door):
                 fingerprint that shows it means the same embedder.
         """
         settings.remember_embedder(self._core, spec, fingerprint, respecify=True)
+
+    def set_ranking(self, ranking: RankingConfig | None) -> None:
+        """Rank hybrid queries so that do not say how; kept in the store.
+
+        Args:
+            ranking: What is left None in it stays as learned, or as by default. None unsets
+                all of it.
+
+        Raises:
+            ConfigError: If it is no RankingConfig, or its evidence cannot be kept as JSON.
+
+        Example:
+            >>> import cormorant
+            >>> from cormorant.store import RankingConfig
+            >>> store = cormorant.open(":memory:")
+            >>> store.set_ranking(RankingConfig(weights={"vector": 0.7, "text": 0.3}))
+            >>> dict(store.ranking.weights)
+            {'vector': 0.7, 'text': 0.3}
+        """
+        settings.set_ranking(self._core, ranking)
 
     def stats(self) -> Stats:
         """How much is in the store, and where its bytes are."""

@@ -15,6 +15,7 @@ from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 from cormorant.model import Query, Record, Result
 from cormorant.search import explain, matching, run
+from cormorant.search.ranking import settle
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from searchlab import MemorySnapshot, Slow, slow_search
@@ -192,7 +193,7 @@ def test_mmr_picks_as_langchain_does(snapshot: MemorySnapshot, query: Query) -> 
     slow = slow_search(snapshot, query)
     assume(not _undecided(slow, query))
     result = run(snapshot, query)
-    candidates = slow.above[: query.resolved_fetch_k]
+    candidates = slow.above[: settle(snapshot, query).fetch_k]
     having = [slot for slot in candidates if snapshot.has_vector[slot]]
     rest = [slot for slot in candidates if not snapshot.has_vector[slot]]
     rows = snapshot.vectors()

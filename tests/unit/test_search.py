@@ -14,6 +14,7 @@ from cormorant.errors import DimensionError, FilterError, QueryError
 from cormorant.filters import parse
 from cormorant.model import Query, Record
 from cormorant.search import explain, matching, run
+from cormorant.search.ranking import settle
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from searchlab import MemorySnapshot
@@ -410,4 +411,4 @@ def test_statistics_come_from_the_sample_whatever_the_filter():
     ],
 )
 def test_how_many_candidates_are_fetched(asked, fetch_k):
-    assert Query(**asked).resolved_fetch_k == fetch_k
+    assert settle(MemorySnapshot([]), Query(**asked)).fetch_k == fetch_k
