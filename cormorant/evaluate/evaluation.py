@@ -51,3 +51,14 @@ class Evaluation:
     def means(self) -> dict[str, float]:
         """Each metric's mean over the judged queries."""
         return dict(zip(self.metrics, self.values.mean(axis=0).tolist(), strict=True))
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Judged queries at which the system failed; their values are those of no answer."""
+        return tuple(query for query in self.queries if query in self.run.failed)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Judged queries that the run was never asked; their values are those of no answer."""
+        asked = self.run.rankings.keys() | self.run.failed.keys()
+        return tuple(query for query in self.queries if query not in asked)

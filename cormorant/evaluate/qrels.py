@@ -10,8 +10,8 @@ from cormorant.errors import EvalFileError
 
 __all__ = ["Qrels", "parse_qrels", "read_qrels"]
 
-Qrels: TypeAlias = dict[str, dict[str, int]]
-"""Query id to judged document ids and their grades."""
+Qrels: TypeAlias = dict[str, dict[str, float]]
+"""Query id to judged document ids and their grades; above 0 is relevant. Whole grades are ints."""
 
 _HEADER = ("query-id", "corpus-id", "score")
 

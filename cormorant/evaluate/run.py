@@ -42,10 +42,13 @@ class Run:
         config: All that changes a ranking, JSON values; empty if it is not known.
         costs: Query id to what it cost, for the queries that were measured.
         degraded: Query id to what was answered in a lesser way; empty is good.
+        failed: Query id to the error that the system raised instead of an answer; none of
+            them is in ``rankings``, where an empty ranking is an answer.
 
     Raises:
         UsageError: On an id that is ranked twice for one query, a score that is not a number,
-            or a score that is higher than the one ranked above it.
+            a score that is higher than the one ranked above it, or a query that both failed
+            and has a ranking.
     """
 
     name: str
@@ -53,8 +56,12 @@ class Run:
     config: Mapping[str, Any] = field(default_factory=dict)
     costs: Mapping[str, Cost] = field(default_factory=dict)
     degraded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        both = next((query for query in self.failed if query in self.rankings), None)
+        if both is not None:
+            raise UsageError(f"Query {both!r} both failed and has a ranking; it is one or other.")
         for query, ranking in self.rankings.items():
             _check(query, ranking)
 
