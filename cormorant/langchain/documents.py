@@ -1,4 +1,4 @@
-"""How does a LangChain Document become a Record, and a Hit a Document?
+"""How does a LangChain Document become a Record, and a Record a Document?
 
 Copies both ways: nothing a caller holds is shared with the store.
 """
@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from cormorant.errors import RecordError
-from cormorant.model import Hit, Record, Result
+from cormorant.model import Record
 from cormorant.store.intake import take_in
 from cormorant.store.scope import Scope
 
@@ -23,7 +23,6 @@ __all__ = [
     "SCORES_KEY",
     "from_documents",
     "from_texts",
-    "hit_document",
     "record_document",
     "with_vectors",
 ]
@@ -154,34 +153,3 @@ def with_vectors(records: Sequence[Record], vectors: NDArray[np.float32]) -> lis
 def record_document(record: Record) -> Document:
     """A stored record as a Document."""
     return Document(id=record.id, page_content=record.text, metadata=dict(record.metadata))
-
-
-def hit_document(hit: Hit, result: Result, *, with_scores: bool = False) -> Document:
-    """A hit as a Document, with its scores in the metadata if asked for."""
-    metadata = dict(hit.metadata)
-    if with_scores:
-        metadata[SCORES_KEY] = _scores(hit, result)
-    return Document(id=hit.id, page_content=hit.text, metadata=metadata)
-
-
-def _scores(hit: Hit, result: Result) -> dict[str, Any]:
-    """JSON values alone, so that the Document can still be added, hashed and traced."""
-    return {
-        "score": float(hit.score),
-        "relevance": float(hit.relevance),
-        "rank": int(hit.rank),
-        "retrieval_method": result.mode,
-        "fusion_score": float(hit.score) if result.mode == "hybrid" else None,
-        "rerank_score": None,
-        "legs": {
-            name: {"score": _finite(leg.score), "rank": leg.rank} for name, leg in hit.legs.items()
-        },
-        "contributions": {name: _finite(part) for name, part in hit.contributions.items()},
-        "exact": result.exact,
-        "degraded": list(result.degraded),
-    }
-
-
-def _finite(value: float) -> float | None:
-    """A leg that cannot score a record gives it -inf, which JSON has no number for."""
-    return float(value) if np.isfinite(value) else None

@@ -209,8 +209,9 @@ def from_result(found: Result) -> Answer:
             contributions=dict(hit_.contributions),
             journey=hit_.journey or (Step(found.mode, kept=True, says=says, value=hit_.score),),
         )
-        bare = Document(id=hit_.id, page_content=hit_.text, metadata=dict(hit_.metadata))
-        documents.append(attach(bare, known))
+        document = Document(id=hit_.id, page_content=hit_.text, metadata=dict(hit_.metadata))
+        document.__dict__[_SLOT] = known  # nobody else holds it: no copy, as attach makes
+        documents.append(document)
     return Answer(
         documents,
         mode=found.mode,

@@ -16,8 +16,8 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.index.vector import relevance
-from cormorant.langchain.documents import hit_document
 from cormorant.langchain.over_store import OverStore
+from cormorant.langchain.provenance import Answer, from_result, with_scores
 from cormorant.langchain.request import Request, check_text
 from cormorant.model import Explanation, Query, Result, VectorLike
 
@@ -292,8 +292,9 @@ def _result(result: Result, request: Request) -> Result:  # noqa: ARG001 - a Sha
     return result
 
 
-def _documents(result: Result, request: Request) -> list[Document]:
-    return [hit_document(hit, result, with_scores=request.with_scores) for hit in result]
+def _documents(result: Result, request: Request) -> Answer:
+    answer = from_result(result)
+    return with_scores(answer) if request.with_scores else answer
 
 
 def _scored(result: Result, request: Request) -> Scored:

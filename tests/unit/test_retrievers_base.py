@@ -272,6 +272,21 @@ class TestScores:
         assert first.metadata["_cormorant"]["score"] > 0
         assert vs.get_by_ids(["a"])[0].metadata == {"tenant": "acme"}
 
+    @pytest.mark.parametrize("search_type", ["text", "similarity", "hybrid"])
+    async def test_survive_langchains_wrappers(self, vs: Cormorant, search_type: str) -> None:
+        plain = vs.as_retriever(search_type=search_type)
+        known = repr(Passing(child=plain).retrieve("fish").hits)
+        for wrapped in (
+            plain.with_retry(),
+            plain.bind(k=4),
+            plain.with_config(tags=["t"]),
+            plain.with_fallbacks([plain]),
+            plain | RunnableLambda(lambda documents: documents),
+            RunnableLambda(lambda query: vs.search(query, search_type)),
+        ):
+            assert repr(Passing(child=wrapped).retrieve("fish").hits) == known
+            assert repr((await Passing(child=wrapped).aretrieve("fish")).hits) == known
+
     def test_survive_another_retriever_around(self, vs: Cormorant) -> None:
         inner = Passing(child=vs.as_retriever(search_type="text"))
         outer = Passing(child=inner.with_retry())

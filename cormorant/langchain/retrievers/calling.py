@@ -199,8 +199,6 @@ def _arguments(
     passed = {name: value for name, value in arguments.items() if value is not None}
     if "filter" in passed:
         passed["filter"] = _narrowed(child, passed["filter"])
-    if isinstance(child, CormorantRetriever):
-        passed["with_scores"] = True  # moved into provenance at once
     return passed
 
 
