@@ -15,9 +15,19 @@ __all__ = [
     "CACHE_BYTES",
     "CHECKPOINT_MAX_DELTAS",
     "CHECKPOINT_MIN_ROWS",
+    "CROSS_ENCODER_BATCH",
+    "DECAY_RATE",
+    "EMBEDDINGS_FILTER_K",
     "FUSION",
     "FUSIONS",
+    "HALF_LIFE_DAYS",
+    "HOSTED_BATCH",
+    "HYBRID_KEYWORD_WEIGHT",
+    "HYBRID_TOP_K",
+    "HYBRID_VECTOR_WEIGHT",
+    "HYDE_PASSAGES",
     "LANGCHAIN_K",
+    "LISTWISE_WINDOW",
     "LOCK_TIMEOUT_S",
     "MAX_DOCUMENT_BYTES",
     "MAX_FILTER_DEPTH",
@@ -27,14 +37,28 @@ __all__ = [
     "MAX_PATTERN_WILDCARDS",
     "MAX_QUERY_BYTES",
     "MAX_TEXT_BYTES",
+    "MERGE_CANDIDATES",
+    "MERGE_RATIO",
     "METRIC",
     "METRICS",
     "MMR_FETCH_K",
     "MMR_LAMBDA",
     "MODES",
+    "NEIGHBOURS",
     "POOL_SIZE",
+    "QUERY_VARIANTS",
+    "REDUNDANT_SIMILARITY",
+    "RERANK_CANDIDATES",
+    "RERANK_TOP_N",
+    "RESCORE_FETCH_K",
+    "RESCORE_K",
     "RRF_K",
+    "SELF_QUERY_MAX_LIMIT",
+    "SENTENCE_WINDOW",
     "STATISTICS_SAMPLE",
+    "SUB_QUESTIONS",
+    "TIME_WEIGHTED_CANDIDATES",
+    "TITLE_WEIGHT",
     "TOP_K",
     "WEIGHT",
     "leg_fetch_k",
@@ -72,6 +96,32 @@ BUSY_TIMEOUT_S: Final = 10.0  # SQLite's own wait
 CACHE_BYTES: Final = 16 * 1024 * 1024  # SQLite's page cache, per connection
 CHECKPOINT_MAX_DELTAS: Final = 512  # log rows a reader may have to replay at open
 CHECKPOINT_MIN_ROWS: Final = 8192  # or records in them, whichever is larger of this and n / 8
+
+# The retrieval toolkit, ``cormorant.langchain.retrievers``
+HYBRID_VECTOR_WEIGHT: Final = 0.7  # ``vector_weight``; a start that LangChain's users recommend
+HYBRID_KEYWORD_WEIGHT: Final = 0.3  # ``keyword_weight``
+HYBRID_TOP_K: Final = 5
+RERANK_TOP_N: Final = 3  # ``top_n``; langchain-classic's
+RERANK_CANDIDATES: Final = 4  # retrieved for each document wanted: 20 for 5
+CROSS_ENCODER_BATCH: Final = 32  # pairs; sentence-transformers' own
+HOSTED_BATCH: Final = 1000  # documents per request; the most that Cohere takes
+LISTWISE_WINDOW: Final = 20  # documents a model orders at once; Sun et al., EMNLP 2023
+EMBEDDINGS_FILTER_K: Final = 20  # ``k``; langchain-classic's
+REDUNDANT_SIMILARITY: Final = 0.95  # cosine beyond which two are twins; langchain-community's
+RESCORE_K: Final = 5  # ``k`` where freshness or boosts reorder
+RESCORE_FETCH_K: Final = 30  # and the candidates they reorder
+HALF_LIFE_DAYS: Final = 30
+TITLE_WEIGHT: Final = 0.5  # what a title with every term of the question adds
+DECAY_RATE: Final = 0.01  # recency lost in an hour; langchain-classic's
+TIME_WEIGHTED_CANDIDATES: Final = 100  # ``search_kwargs["k"]``; langchain-classic's
+QUERY_VARIANTS: Final = 3  # langchain-classic's
+SUB_QUESTIONS: Final = 4
+HYDE_PASSAGES: Final = 3
+SELF_QUERY_MAX_LIMIT: Final = 100  # documents a question may ask for
+MERGE_RATIO: Final = 0.5  # share of a parent's chunks that stand for the parent
+MERGE_CANDIDATES: Final = 20  # chunks looked at, at least
+SENTENCE_WINDOW: Final = 3  # sentences before and after
+NEIGHBOURS: Final = 1  # chunks before and after
 
 
 def leg_fetch_k(top_k: int) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import QueryError
 from cormorant.langchain.document_transformers.transformer import Transformer
 from cormorant.langchain.embedder import check_embedding
@@ -38,13 +39,13 @@ class EmbeddingsRedundantFilter(Transformer):
 
     embeddings: Embeddings
     similarity_fn: Callable[[Any, Any], Any] = Field(default=cosines)
-    similarity_threshold: float = 0.95
+    similarity_threshold: float = defaults.REDUNDANT_SIMILARITY
 
     needs_query: ClassVar[bool] = False
 
     def __init__(self, **values: Any) -> None:
         check_embedding(values.get("embeddings"))
-        threshold = values.get("similarity_threshold", 0.95)
+        threshold = values.get("similarity_threshold", defaults.REDUNDANT_SIMILARITY)
         check_minimum(threshold, "similarity_threshold")
         if threshold is None:
             raise QueryError("similarity_threshold must be a number; got None.")

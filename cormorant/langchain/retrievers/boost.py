@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 from langchain_core.documents import Document
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.analysis import Analyzer
 from cormorant.errors import UsageError
 from cormorant.langchain.retrievers.rescoring import Factor, Rescoring
@@ -69,7 +70,7 @@ class TitleHit:
     """
 
     field: str = "title"
-    weight: float = 0.5
+    weight: float = defaults.TITLE_WEIGHT
     language: str = "english"
 
     def __post_init__(self) -> None:
@@ -95,7 +96,7 @@ class BoostRetriever(Rescoring):
     Args:
         retriever: Any retriever or Runnable from a question to Documents.
         boosts: :class:`Priority`, :class:`TitleHit`, or any function of question and document
-            that gives a number of at least 0.
+            that gives a number of at least 0. None of them leaves relevance as it is.
         k: Documents wanted, 5 by default.
         fetch_k: Candidates the retriever is asked for, 30 by default, at least ``k``.
 
@@ -121,7 +122,7 @@ class BoostRetriever(Rescoring):
 
     def __init__(self, **values: Any) -> None:
         boosts = values.get("boosts")
-        if not isinstance(boosts, (list, tuple)) or not boosts or not all(map(callable, boosts)):
+        if not isinstance(boosts, (list, tuple)) or not all(map(callable, boosts)):
             raise UsageError(
                 f"boosts must be a list of functions of question and document; got {boosts!r}."
             )
@@ -133,7 +134,7 @@ class BoostRetriever(Rescoring):
         for boost in self.boosts:
             name = getattr(boost, "__name__", type(boost).__name__)
             factors.append((name, _check(boost(query, document), name)))
-        says = " × ".join(f"{value:g} ({name})" for name, value in factors)
+        says = " × ".join(f"{value:g} ({name})" for name, value in factors) or "1 (no boost)"
         return Factor(math.prod(value for _, value in factors), says)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
@@ -11,6 +11,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.base import Retriever
@@ -25,9 +26,6 @@ from cormorant.langchain.retrievers.legs import LegCall, OnError, own_k
 __all__ = ["ContextualCompressionRetriever"]
 
 logger = logging.getLogger(__name__)
-
-CANDIDATES: Final = 4
-"""For each document wanted, how many are retrieved to choose from: 20 for 5."""
 
 
 class ContextualCompressionRetriever(Retriever):
@@ -130,7 +128,7 @@ class ContextualCompressionRetriever(Retriever):
         asks = fetch_k
         if asks is None and k is not None and ("k" in asked or takes(self.base_retriever, "k")):
             told = own_k(self.base_retriever)
-            asks = CANDIDATES * k if told is None else max(told, k)
+            asks = defaults.RERANK_CANDIDATES * k if told is None else max(told, k)
         arguments = {"filter": asked.get("filter"), "k": asks}
         return k, LegCall("base_retriever", self.base_retriever, arguments)
 

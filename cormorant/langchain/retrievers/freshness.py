@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain.retrievers.moments import moment, moment_in, utc_now
 from cormorant.langchain.retrievers.relevance import StoreRelevance
@@ -65,7 +66,7 @@ class FreshnessRetriever(Rescoring):
     """
 
     date_field: str
-    half_life_days: float = 30
+    half_life_days: float = defaults.HALF_LIFE_DAYS
     missing_date: MissingDate = "half"
     clock: Callable[[], datetime] = utc_now
 
@@ -78,7 +79,7 @@ class FreshnessRetriever(Rescoring):
             raise UsageError(
                 f"date_field must name the metadata field with the date; got {field!r}."
             )
-        life = values.get("half_life_days", 30)
+        life = values.get("half_life_days", defaults.HALF_LIFE_DAYS)
         number = isinstance(life, (int, float)) and not isinstance(life, bool)
         if not number or not 0 < life < math.inf:
             raise QueryError(f"half_life_days must be a number above 0; got {life!r}.")

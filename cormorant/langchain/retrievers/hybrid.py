@@ -21,9 +21,6 @@ from cormorant.langchain.retrievers.legs import LegCall, own_k
 __all__ = ["HybridRetriever"]
 
 _NAMES: Final = ("vector", "text")
-_VECTOR_WEIGHT: Final = 0.7
-_KEYWORD_WEIGHT: Final = 0.3
-_TOP_K: Final = 5
 
 
 class HybridRetriever(FusingRetriever):
@@ -66,9 +63,9 @@ class HybridRetriever(FusingRetriever):
 
     vector_retriever: RetrieverLike
     keyword_retriever: RetrieverLike
-    vector_weight: float = _VECTOR_WEIGHT
-    keyword_weight: float = _KEYWORD_WEIGHT
-    top_k: int = _TOP_K
+    vector_weight: float = defaults.HYBRID_VECTOR_WEIGHT
+    keyword_weight: float = defaults.HYBRID_KEYWORD_WEIGHT
+    top_k: int = defaults.HYBRID_TOP_K
     rrf_k: float = defaults.RRF_K
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "top_k", "filter", "fetch_k")
@@ -76,14 +73,14 @@ class HybridRetriever(FusingRetriever):
     def __init__(self, **values: Any) -> None:
         check_weights(
             [
-                values.get("vector_weight", _VECTOR_WEIGHT),
-                values.get("keyword_weight", _KEYWORD_WEIGHT),
+                values.get("vector_weight", defaults.HYBRID_VECTOR_WEIGHT),
+                values.get("keyword_weight", defaults.HYBRID_KEYWORD_WEIGHT),
             ],
             2,
             "vector_weight and keyword_weight",
         )
         check_rrf_k(values.get("rrf_k", defaults.RRF_K), "rrf_k")
-        check_depth(values.get("top_k", _TOP_K), values.get("fetch_k"), "top_k")
+        check_depth(values.get("top_k", defaults.HYBRID_TOP_K), values.get("fetch_k"), "top_k")
         super().__init__(**values)
 
     @override

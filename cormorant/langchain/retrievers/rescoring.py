@@ -12,8 +12,9 @@ from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.langchain.provenance import Answer, journeyed
-from cormorant.langchain.retrievers.base import Retriever
+from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.fusing_retriever import check_depth
 from cormorant.langchain.retrievers.legs import own_k
@@ -46,8 +47,8 @@ class Rescoring(Retriever):
     """
 
     retriever: RetrieverLike
-    k: int = 5
-    fetch_k: int = 30
+    k: int = defaults.RESCORE_K
+    fetch_k: int = defaults.RESCORE_FETCH_K
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "fetch_k", "filter")
     stage: ClassVar[str]
@@ -57,6 +58,7 @@ class Rescoring(Retriever):
         check_retriever(values.get("retriever"))
         fields = type(self).model_fields
         k = values.get("k", fields["k"].default)
+        check_k(k)
         check_depth(k, values.get("fetch_k"))
         values.setdefault("fetch_k", max(k, fields["fetch_k"].default))
         super().__init__(**values)

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from langchain_core.cross_encoders import BaseCrossEncoder
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import MissingDependency, UsageError
 from cormorant.langchain.retrievers.document_compressors.compressor import RerankError
 
@@ -46,7 +47,7 @@ class HuggingFaceCrossEncoder(BaseCrossEncoder):
         model_name: str = DEFAULT_MODEL,
         *,
         model_kwargs: Mapping[str, Any] | None = None,
-        batch_size: int = 32,
+        batch_size: int = defaults.CROSS_ENCODER_BATCH,
     ) -> None:
         if find_spec("sentence_transformers") is None:
             raise MissingDependency(f"The cross-encoder {model_name!r}", extra="rerank")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import QueryError
 from cormorant.index.vector.metric import relevance
 from cormorant.langchain.embedder import check_embedding
@@ -48,14 +49,14 @@ class EmbeddingsFilter(Compressor):
 
     embeddings: Embeddings
     similarity_fn: Callable[[Any, Any], Any] = Field(default=cosines)
-    k: int | None = 20
+    k: int | None = defaults.EMBEDDINGS_FILTER_K
     similarity_threshold: float | None = None
 
     call_arguments: ClassVar[tuple[str, ...]] = ("top_n",)
 
     def __init__(self, **values: Any) -> None:
         check_embedding(values.get("embeddings"))
-        k = values.get("k", 20)
+        k = values.get("k", defaults.EMBEDDINGS_FILTER_K)
         check_minimum(values.get("similarity_threshold"), "similarity_threshold")
         if k is not None:
             check_k(k)

@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.runnables.config import run_in_executor
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.base import check_k
@@ -41,7 +42,7 @@ class HostedReranker(Reranker):
 
     client: Any
     model: str
-    batch_size: int = 1000
+    batch_size: int = defaults.HOSTED_BATCH
 
     def __init__(self, **values: Any) -> None:
         if not callable(getattr(values.get("client"), "rerank", None)):
@@ -49,7 +50,7 @@ class HostedReranker(Reranker):
                 "client must have a method rerank(query=, documents=, top_n=, model=); got "
                 f"{values.get('client')!r}. Pass, for instance, cohere.ClientV2(api_key)."
             )
-        check_k(values.get("batch_size", 1000), "batch_size")
+        check_k(values.get("batch_size", defaults.HOSTED_BATCH), "batch_size")
         super().__init__(**values)
 
     @override

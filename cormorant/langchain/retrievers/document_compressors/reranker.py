@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from langchain_core.runnables.config import run_in_executor
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import QueryError
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.base import check_k
@@ -27,7 +28,7 @@ class Reranker(Compressor):
         with_scores: Put scores into ``metadata["_cormorant"]`` of what is returned.
     """
 
-    top_n: int | None = 3
+    top_n: int | None = defaults.RERANK_TOP_N
     min_rerank_score: float | None = None
 
     call_arguments: ClassVar[tuple[str, ...]] = ("top_n",)
