@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from langchain_core.runnables.config import run_in_executor
 from langchain_core.stores import BaseStore
 from typing_extensions import override
 
@@ -53,7 +54,8 @@ class EncoderBackedStore(BaseStore[K, V]):
     @override
     async def amget(self, keys: Sequence[K]) -> list[V | None]:
         """Like :meth:`mget`, awaiting the store's own async method."""
-        return self._decoded(await self.store.amget(self._keys(keys)))
+        values = await self.store.amget(self._keys(keys))
+        return await run_in_executor(None, self._decoded, values)  # many take long to decode
 
     @override
     def mset(self, key_value_pairs: Sequence[tuple[K, V]]) -> None:
@@ -63,7 +65,7 @@ class EncoderBackedStore(BaseStore[K, V]):
     @override
     async def amset(self, key_value_pairs: Sequence[tuple[K, V]]) -> None:
         """Like :meth:`mset`, awaiting the store's own async method."""
-        await self.store.amset(self._encoded(key_value_pairs))
+        await self.store.amset(await run_in_executor(None, self._encoded, key_value_pairs))
 
     @override
     def mdelete(self, keys: Sequence[K]) -> None:
