@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain.pool import in_pool
 from cormorant.langchain.retrievers.base import check_k
@@ -17,8 +18,6 @@ from cormorant.langchain.retrievers.parent_document_retriever import ParentDocum
 from cormorant.langchain.retrievers.steps import Call, Steps
 
 __all__ = ["AutoMergingRetriever"]
-
-_CANDIDATES: Final = 20
 
 
 class AutoMergingRetriever(ParentDocumentRetriever):
@@ -38,11 +37,11 @@ class AutoMergingRetriever(ParentDocumentRetriever):
         QueryError: On a value outside its range.
     """
 
-    merge_ratio: float = 0.5
+    merge_ratio: float = defaults.MERGE_RATIO
     fetch_k: int | None = None
 
     def __init__(self, **values: Any) -> None:
-        ratio = values.get("merge_ratio", 0.5)
+        ratio = values.get("merge_ratio", defaults.MERGE_RATIO)
         number = isinstance(ratio, (int, float)) and not isinstance(ratio, bool)
         if not number or not 0 <= ratio < 1:
             raise QueryError(f"merge_ratio must be a number from 0 to below 1; got {ratio!r}.")
@@ -58,7 +57,7 @@ class AutoMergingRetriever(ParentDocumentRetriever):
                 f"fetch_k must be at least k; got fetch_k={given} and k={wanted}. Raise fetch_k, "
                 "or leave it out."
             )
-        return given or max(_CANDIDATES, 4 * wanted)
+        return given or max(defaults.MERGE_CANDIDATES, 4 * wanted)
 
     @override
     def _leaves_out(self, child: BaseRetriever) -> bool:

@@ -11,6 +11,7 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from langchain_core.retrievers import RetrieverLike
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.multi_query import LineListOutputParser
 from cormorant.langchain.retrievers.several_questions import SeveralQuestions
@@ -19,7 +20,6 @@ __all__ = ["DecompositionRetriever"]
 
 logger = logging.getLogger(__name__)
 
-_PARTS: Final = 4
 
 _PROMPT: Final = PromptTemplate.from_template(
     """Split the question below into at most {variants} simpler questions, each of which can be \
@@ -83,9 +83,9 @@ class DecompositionRetriever(SeveralQuestions):
         """
         if prompt is None:
             prompt = _PROMPT
-            kwargs.setdefault("variants", _PARTS)
+            kwargs.setdefault("variants", defaults.SUB_QUESTIONS)
         if "variants" in prompt.input_variables:
-            wanted = kwargs.get("variants") or _PARTS
+            wanted = kwargs.get("variants") or defaults.SUB_QUESTIONS
             check_k(wanted, "variants")
             prompt = prompt.partial(variants=str(wanted))
         chain = prompt | llm | LineListOutputParser()

@@ -17,6 +17,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain.embedder import check_embedding
 from cormorant.langchain.embeddings import as_matrix, identity
@@ -33,7 +34,6 @@ from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["DEFAULT_PROMPT", "HyDERetriever", "HypotheticalDocumentEmbedder"]
 
-_PASSAGES: Final = 3
 
 DEFAULT_PROMPT: Final = PromptTemplate.from_template(
     """Write a passage of a few sentences as it could stand in a document that answers the \
@@ -78,7 +78,7 @@ class HypotheticalDocumentEmbedder(Embeddings):
         *,
         base_embeddings: Embeddings,
         llm_chain: Runnable[Any, Any],
-        passages: int = _PASSAGES,
+        passages: int = defaults.HYDE_PASSAGES,
         include_query: bool = True,
         on_llm_error: OnError = "degrade",
         config: RunnableConfig | None = None,
@@ -245,9 +245,9 @@ class HyDERetriever(Retriever):
     vectorstore: VectorStore
     llm_chain: Runnable[Any, Any]
     embeddings: Any = None
-    passages: int = _PASSAGES
+    passages: int = defaults.HYDE_PASSAGES
     include_query: bool = True
-    k: int = 4
+    k: int = defaults.LANGCHAIN_K
     search_type: str = "similarity"
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     on_llm_error: OnError = "degrade"
@@ -258,7 +258,7 @@ class HyDERetriever(Retriever):
         store = values.get("vectorstore")
         if not isinstance(store, VectorStore):
             raise UsageError(f"vectorstore must be a LangChain VectorStore; got {store!r}.")
-        check_k(values.get("k", 4))
+        check_k(values.get("k", defaults.LANGCHAIN_K))
         kind = values.get("search_type", "similarity")
         kinds = ("similarity", "mmr", "hybrid") if isinstance(store, Cormorant) else ("similarity",)
         if kind not in kinds:

@@ -13,6 +13,7 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from langchain_core.retrievers import RetrieverLike
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.duplicates import unique
 from cormorant.langchain.retrievers.rewriting import questions
@@ -22,7 +23,6 @@ __all__ = ["DEFAULT_QUERY_PROMPT", "LineListOutputParser", "MultiQueryRetriever"
 
 logger = logging.getLogger(__name__)
 
-_VARIANTS: Final = 3
 
 DEFAULT_QUERY_PROMPT: Final = PromptTemplate.from_template(
     """Put the question below in {variants} other ways, so that a search finds what the first \
@@ -110,9 +110,9 @@ class MultiQueryRetriever(SeveralQuestions):
         """
         if prompt is None:
             prompt = DEFAULT_QUERY_PROMPT
-            kwargs.setdefault("variants", _VARIANTS)
+            kwargs.setdefault("variants", defaults.QUERY_VARIANTS)
         if "variants" in prompt.input_variables:
-            wanted = kwargs.get("variants") or _VARIANTS
+            wanted = kwargs.get("variants") or defaults.QUERY_VARIANTS
             check_k(wanted, "variants")
             prompt = prompt.partial(variants=str(wanted))
         return cls(

@@ -15,6 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import CormorantError, FilterError, QueryError, UsageError
 from cormorant.filters import parse
 from cormorant.langchain.filtering import both
@@ -89,10 +90,12 @@ class TimeWeightedVectorStoreRetriever(Retriever):
     """
 
     vectorstore: VectorStore
-    search_kwargs: dict[str, Any] = Field(default_factory=lambda: {"k": 100})
+    search_kwargs: dict[str, Any] = Field(
+        default_factory=lambda: {"k": defaults.TIME_WEIGHTED_CANDIDATES}
+    )
     memory_stream: list[Document] = Field(default_factory=list)
-    decay_rate: float = 0.01
-    k: int = 4
+    decay_rate: float = defaults.DECAY_RATE
+    k: int = defaults.LANGCHAIN_K
     other_score_keys: list[str] = Field(default_factory=list)
     default_salience: float | None = None
     recent: int | None = None
@@ -105,10 +108,10 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         store = values.get("vectorstore")
         if not isinstance(store, VectorStore):
             raise UsageError(f"vectorstore must be a LangChain VectorStore; got {store!r}.")
-        check_k(values.get("k", 4))
+        check_k(values.get("k", defaults.LANGCHAIN_K))
         if values.get("recent") is not None and values["recent"] != 0:
             check_k(values["recent"], "recent")
-        rate = values.get("decay_rate", 0.01)
+        rate = values.get("decay_rate", defaults.DECAY_RATE)
         number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
         if not number or not 0 <= rate <= 1:
             raise QueryError(f"decay_rate must be a number from 0 to 1; got {rate!r}.")

@@ -12,6 +12,7 @@ from langchain_core.retrievers import BaseRetriever, RetrieverLike
 from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import QueryError, ScopeError, UsageError
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers import steps as stepping
@@ -64,10 +65,10 @@ class SentenceWindowRetriever(ParentDocumentRetriever):
         >>> vs.close()
     """
 
-    window: int = 3
+    window: int = defaults.SENTENCE_WINDOW
 
     def __init__(self, **values: Any) -> None:
-        _check_count("window", values.get("window", 3))
+        _check_count("window", values.get("window", defaults.SENTENCE_WINDOW))
         values.setdefault("child_splitter", SentenceSplitter())
         super().__init__(**values)
 
@@ -145,15 +146,15 @@ class PreviousNextRetriever(Retriever):
 
     retriever: RetrieverLike
     vectorstore: VectorStore
-    before: int = 1
-    after: int = 1
+    before: int = defaults.NEIGHBOURS
+    after: int = defaults.NEIGHBOURS
     separator: str = "\n"
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter")
 
     def __init__(self, **values: Any) -> None:
         for name in ("before", "after"):
-            _check_count(name, values.get(name, 1))
+            _check_count(name, values.get(name, defaults.NEIGHBOURS))
         super().__init__(**values)
 
     @override

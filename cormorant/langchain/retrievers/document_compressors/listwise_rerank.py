@@ -14,6 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializa
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import QueryError
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.base import check_k
@@ -70,8 +71,8 @@ class LLMListwiseRerank(Compressor):
     """
 
     reranker: Runnable[Any, Any]
-    top_n: int | None = 3
-    window: int | None = 20
+    top_n: int | None = defaults.RERANK_TOP_N
+    window: int | None = defaults.LISTWISE_WINDOW
 
     call_arguments: ClassVar[tuple[str, ...]] = ("top_n",)
 
@@ -79,7 +80,7 @@ class LLMListwiseRerank(Compressor):
         check_chain(values.get("reranker"), "reranker")
         if values.get("top_n") is not None:
             check_k(values["top_n"], "top_n")
-        window = values.get("window", 20)
+        window = values.get("window", defaults.LISTWISE_WINDOW)
         if window is not None and (isinstance(window, bool) or not isinstance(window, int)):
             raise QueryError(f"window must be a whole number of at least 2; got {window!r}.")
         if window is not None and window < 2:

@@ -23,6 +23,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import Field
 from typing_extensions import override
 
+from cormorant import defaults
 from cormorant.errors import FilterError, UsageError
 from cormorant.filters import describe, escape_field, parse
 from cormorant.langchain.filtering import both
@@ -118,7 +119,7 @@ class SelfQueryRetriever(Retriever):
     metadata_field_info: tuple[AttributeInfo, ...] | None = None
     use_original_query: bool = False
     k: int | None = None
-    max_limit: int = 100
+    max_limit: int = defaults.SELF_QUERY_MAX_LIMIT
     on_llm_error: OnError = "degrade"
     verbose: bool = False
 
