@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Picks", "pick_diverse"]
+__all__ = ["Picks", "diversified", "pick_diverse"]
 
 _TIE = 1e-12  # cosines this close are equal but for the order of additions
 
@@ -75,6 +75,31 @@ def pick_diverse(
         positions[step], values[step] = pick, value[pick]
         open_[pick] = False
     return Picks(positions, values, value, nearest)
+
+
+def diversified(
+    query: NDArray[np.floating],
+    vectors: NDArray[np.floating],
+    has_vector: NDArray[np.bool_],
+    *,
+    mmr_lambda: float,
+    k: int,
+) -> tuple[NDArray[np.int64], Picks]:
+    """The hits MMR makes of candidates, some of which may have no vector: those come last.
+
+    Args:
+        query: Shape (dim,).
+        vectors: Of the candidates that have one, shape (count of ``has_vector``, dim).
+        has_vector: bool, for every candidate, best first.
+        mmr_lambda: As in :func:`pick_diverse`.
+        k: Hits wanted.
+
+    Returns:
+        The hits, as positions of candidates; and what was picked of those with a vector.
+    """
+    picks = pick_diverse(query, vectors, mmr_lambda=mmr_lambda, k=k)
+    chosen = np.flatnonzero(has_vector)[picks.positions]
+    return np.concatenate([chosen, np.flatnonzero(~has_vector)[: k - len(chosen)]]), picks
 
 
 def _first_best(value: NDArray[np.float64], open_: NDArray[np.bool_]) -> int:

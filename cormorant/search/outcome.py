@@ -21,15 +21,15 @@ from cormorant.index.contract import LegResult, Mask
 from cormorant.model import Query, Stage
 from cormorant.search.admit import admitted
 from cormorant.search.claims import judge
-from cormorant.search.diversify import Picks, pick_diverse
-from cormorant.search.fuse import Fused, LegScores, fuse
+from cormorant.search.diversify import Picks, diversified
+from cormorant.search.fuse import Fused, LegScores, best_first, fuse
 from cormorant.search.legs import Leg
 from cormorant.search.plan import Plan, make_plan
 
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
 
-__all__ = ["Fetched", "Outcome", "Stages", "search"]
+__all__ = ["Fetched", "Outcome", "Stages", "ask_legs", "search", "views_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +117,26 @@ class Outcome:
 
 def search(snapshot: Snapshot, query: Query) -> Outcome:
     """Plan, filter, ask each leg, fuse, apply the threshold, diversify, cut."""
+    outcome = ask_legs(snapshot, query)
+    if not outcome.fetched:
+        return outcome
+    with outcome.stages.stage("fuse") as counters:
+        _fuse(outcome)
+        counters["candidates"] = len(outcome.slots)
+        counters["below_min_score"] = int(np.count_nonzero(~outcome.above))
+    if outcome.plan.diversify:
+        with outcome.stages.stage("mmr") as counters:
+            _diversify(outcome)
+            counters["compared"] = 0 if outcome.considered is None else len(outcome.considered)
+    else:
+        outcome.hits = np.flatnonzero(outcome.above)[: query.top_k]
+    judge(outcome)
+    _warn_if_emptied(outcome)
+    return outcome
+
+
+def ask_legs(snapshot: Snapshot, query: Query) -> Outcome:
+    """Plan, filter and ask each leg: what every ranking of the candidates starts from."""
     stages = Stages()
     with stages.stage("plan"):
         plan = make_plan(snapshot, query)
@@ -130,21 +150,8 @@ def search(snapshot: Snapshot, query: Query) -> Outcome:
     outcome.notes.extend(plan.notes)
     if not count:
         outcome.degraded.extend(_unknown_fields(outcome))
-    if not plan.legs or not count:
-        return outcome
-    outcome.fetched = tuple(_fetch(outcome, leg) for leg in plan.legs)
-    with stages.stage("fuse") as counters:
-        _fuse(outcome)
-        counters["candidates"] = len(outcome.slots)
-        counters["below_min_score"] = int(np.count_nonzero(~outcome.above))
-    if plan.diversify:
-        with stages.stage("mmr") as counters:
-            _diversify(outcome)
-            counters["compared"] = 0 if outcome.considered is None else len(outcome.considered)
-    else:
-        outcome.hits = np.flatnonzero(outcome.above)[: query.top_k]
-    judge(outcome)
-    _warn_if_emptied(outcome)
+    if plan.legs and count:
+        outcome.fetched = tuple(_fetch(outcome, leg) for leg in plan.legs)
     return outcome
 
 
@@ -191,10 +198,9 @@ def _fetch(outcome: Outcome, leg: Leg) -> Fetched:
 
 def _fuse(outcome: Outcome) -> None:
     plan, query = outcome.plan, outcome.query
-    slots = _union([fetched.found.slots for fetched in outcome.fetched])
-    views = tuple(_view(outcome, fetched, slots) for fetched in outcome.fetched)
+    slots, views = views_of(outcome)
     fused = fuse(views, fusion=plan.fusion, rrf_k=plan.rrf_k)
-    order = np.lexsort((slots, -fused.scores))
+    order = best_first(fused.scores, slots)
     outcome.slots = slots[order]
     outcome.scores = tuple(
         LegScores(v.weight, v.scores[order], v.ranks[order], v.statistics) for v in views
@@ -215,6 +221,12 @@ def _fuse(outcome: Outcome) -> None:
         outcome.notes.append(
             f"fuse: {plan.fusion} over {len(slots):,} candidates, {weights}, {plan.weights_why}"
         )
+
+
+def views_of(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[LegScores, ...]]:
+    """Every candidate's slot, and each leg's view of them all in that order."""
+    slots = _union([fetched.found.slots for fetched in outcome.fetched])
+    return slots, tuple(_view(outcome, fetched, slots) for fetched in outcome.fetched)
 
 
 def _union(lists: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -255,17 +267,19 @@ def _diversify(outcome: Outcome) -> None:
     """MMR among the best ``fetch_k`` candidates that passed the threshold."""
     query, snapshot, plan = outcome.query, outcome.snapshot, outcome.plan
     passed = np.flatnonzero(outcome.above)[: plan.k]
-    has = snapshot.has_vector[outcome.slots[passed]]
-    considered, rest = passed[has], passed[~has]
     vectors = snapshot.vectors()
     if vectors is None or plan.vector is None or plan.mmr_lambda is None:  # pragma: no cover
         raise ValueError("make_plan() lets nothing through without them.")
-    picks = pick_diverse(
-        plan.vector, vectors[outcome.slots[considered]], mmr_lambda=plan.mmr_lambda, k=query.top_k
+    has = snapshot.has_vector[outcome.slots[passed]]
+    hits, picks = diversified(
+        plan.vector,
+        vectors[outcome.slots[passed[has]]],
+        has,
+        mmr_lambda=plan.mmr_lambda,
+        k=query.top_k,
     )
-    outcome.considered, outcome.picks = considered, picks
-    short = query.top_k - len(picks.positions)
-    outcome.hits = np.concatenate([considered[picks.positions], rest[:short]])
+    outcome.considered, outcome.picks, outcome.hits = passed[has], picks, passed[hits]
+    considered, rest = outcome.considered, passed[~has]
     outcome.notes.append(
         f"mmr: {len(picks.positions)} of {len(considered)} candidates, lambda {plan.mmr_lambda:g}"
     )
