@@ -46,4 +46,4 @@ def judge(
     named = parse_metrics(metrics)
     places = Places.of({query: run.ids(query) for query in qrels}, qrels)
     values = np.stack([each.of(places) for each in named], axis=1)
-    return Evaluation(run, tuple(qrels), tuple(each.name for each in named), values)
+    return Evaluation(run, tuple(qrels), tuple(each.name for each in named), values, qrels)
