@@ -15,6 +15,7 @@ __all__ = [
     "CACHE_BYTES",
     "CHECKPOINT_MAX_DELTAS",
     "CHECKPOINT_MIN_ROWS",
+    "CONFIDENCE",
     "CROSS_ENCODER_BATCH",
     "DECAY_RATE",
     "EMBEDDINGS_FILTER_K",
@@ -36,6 +37,7 @@ __all__ = [
     "MAX_PATTERN_LENGTH",
     "MAX_PATTERN_WILDCARDS",
     "MAX_QUERY_BYTES",
+    "MAX_STRAGGLERS",
     "MAX_TEXT_BYTES",
     "MERGE_CANDIDATES",
     "MERGE_RATIO",
@@ -52,7 +54,11 @@ __all__ = [
     "RERANK_TOP_N",
     "RESCORE_FETCH_K",
     "RESCORE_K",
+    "REWRITE_SHARE",
+    "RESAMPLES",
+    "RESAMPLING_SEED",
     "RRF_K",
+    "STAGE_SHARE",
     "SELF_QUERY_MAX_LIMIT",
     "SENTENCE_WINDOW",
     "STATISTICS_SAMPLE",
@@ -78,6 +84,10 @@ METRICS: Final = ("cosine", "dot", "euclidean")
 
 BM25_K1: Final = 1.2  # Lucene
 BM25_B: Final = 0.75  # Lucene
+
+CONFIDENCE: Final = 0.95  # of intervals; a difference is significant at 1 minus this
+RESAMPLES: Final = 10_000  # of the randomisation test and the bootstrap: .05 is met to ± .002
+RESAMPLING_SEED: Final = 0
 
 STATISTICS_SAMPLE: Final = 2048  # rows whose scores stand for the collection's mean and deviation
 
@@ -122,6 +132,10 @@ MERGE_RATIO: Final = 0.5  # share of a parent's chunks that stand for the parent
 MERGE_CANDIDATES: Final = 20  # chunks looked at, at least
 SENTENCE_WINDOW: Final = 3  # sentences before and after
 NEIGHBOURS: Final = 1  # chunks before and after
+
+STAGE_SHARE: Final = 0.9  # of the time left: the rest is for what comes after the stage
+REWRITE_SHARE: Final = 0.5  # the same, for a model that rewrites the question: the search comes after
+MAX_STRAGGLERS: Final = 16  # calls of one stage that overran and still run, before it is asked no more
 
 
 def leg_fetch_k(top_k: int) -> int:
