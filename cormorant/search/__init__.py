@@ -6,6 +6,7 @@ Everything reads a :class:`Snapshot`; nothing here knows where bytes are kept.
 from __future__ import annotations
 
 from cormorant.search.admit import matching
+from cormorant.search.candidates import Candidates, gather
 from cormorant.search.diversify import Picks, pick_diverse
 from cormorant.search.explain import explain
 from cormorant.search.fuse import FUSIONS, Fused, LegScores, fuse
@@ -16,6 +17,7 @@ from cormorant.search.snapshot import Snapshot
 
 __all__ = [
     "FUSIONS",
+    "Candidates",
     "Fused",
     "LegScores",
     "Picks",
@@ -24,6 +26,7 @@ __all__ = [
     "Statistics",
     "explain",
     "fuse",
+    "gather",
     "matching",
     "pick_diverse",
     "run",

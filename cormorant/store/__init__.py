@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cormorant.search import RankingConfig
+from cormorant.search import Candidates, RankingConfig
 from cormorant.store.door import ScopedStore
 from cormorant.store.family import Family
 from cormorant.store.fingerprint import Fingerprint
@@ -10,6 +10,7 @@ from cormorant.store.maintenance import CheckReport, CompactReport, Stats
 from cormorant.store.store import Store, open  # noqa: A004 - the public name
 
 __all__ = [
+    "Candidates",
     "CheckReport",
     "CompactReport",
     "Family",

@@ -87,6 +87,11 @@ class Door:
         """How hybrid queries are ranked that do not say; None if nobody set it."""
         return self._core.config.ranking
 
+    @property
+    def within(self) -> Scope:
+        """The scope this view is confined to; empty, and false, for a whole store."""
+        return self._scope
+
     def remember_fingerprint(self, fresh: Fingerprint) -> None:
         """Remember the probe vectors of the embedder that made, or will make, the vectors.
 
@@ -358,6 +363,41 @@ class Door:
         """
         _check_query(query)
         return self._core.read(self._scope, lambda snapshot: searching.run(snapshot, query))
+
+    def candidates(
+        self, query: Query, *, fetch_k: int | None = None, with_vectors: bool = False
+    ) -> searching.Candidates:
+        """What each leg makes of a query's candidates, to be ranked under many settings.
+
+        A search asks its legs and ranks once; this asks them once, and
+        :meth:`~cormorant.search.Candidates.rank` gives the hits of as many searches as wanted.
+
+        Args:
+            query: What is asked; ``min_score`` is not applied.
+            fetch_k: Candidates to ask each leg for; a search's own, if that is more.
+            with_vectors: Keep the candidates' vectors, which MMR reads.
+
+        Raises:
+            QueryError: If it is no Query, or cannot be run on this store.
+            DimensionError: If the query's vector does not fit.
+            FilterError: On a filter that does not parse.
+
+        Example:
+            >>> import cormorant
+            >>> from dataclasses import replace
+            >>> store = cormorant.open(":memory:")
+            >>> _ = store.add([{"id": "a", "text": "a fish"}, {"id": "b", "text": "fish, fish"}])
+            >>> found = store.candidates(cormorant.Query(text="fish"))
+            >>> [found.records[i].id for i in found.rank(found.settled, top_k=1)]
+            ['b']
+        """
+        _check_query(query)
+        return self._core.read(
+            self._scope,
+            lambda snapshot: searching.gather(
+                snapshot, query, fetch_k=fetch_k, with_vectors=with_vectors
+            ),
+        )
 
     def explain(self, query: Query, id: str) -> Explanation:
         """Why is, or isn't, this record among the hits of this query?
