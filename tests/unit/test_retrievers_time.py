@@ -449,6 +449,58 @@ class TestMemoriesInAStore:
             retriever.delete(["1"])
             assert vs.store.document_ids("accessed:") == []
 
+    def test_deleting_forgets_it_for_every_scope_that_asked(self) -> None:
+        with Cormorant(FAKE) as vs:
+            retriever = weighted(vs)
+            retriever.add_documents(
+                [doc("a", "1", tenant="acme", team="red"), doc("b", "2", tenant="acme")]
+            )
+            retriever.invoke("a")
+            for scope in ({"tenant": "acme"}, {"tenant": "acme", "team": "red"}):
+                retriever.invoke("a", {"configurable": {"scope": scope}})
+            assert len(vs.store.document_ids("accessed:")) == 5
+            acme = weighted(vs.scope(tenant="acme"))
+            acme.delete(["2"])  # what was noted outside its scope is not its to delete
+            assert len(vs.store.document_ids("accessed:")) == 4
+            retriever.delete(["1", "2"])
+            assert vs.store.document_ids("accessed:") == []
+
+    def test_the_stores_own_delete_leaves_the_access_time_and_nothing_of_the_memory(self) -> None:
+        with Cormorant(FAKE) as vs:
+            retriever = weighted(vs)
+            retriever.add_documents([doc("a secret", "1", secret="x")])
+            retriever.invoke("a")
+            vs.delete(["1"])
+            (left,) = vs.store.documents(vs.store.document_ids("accessed:"))
+            assert (left.text, set(left.metadata)) == ("", {"at"})
+            assert retriever.invoke("a") == []
+            retriever.delete(["1"])
+            assert vs.store.document_ids("accessed:") == []
+
+    def test_a_memory_added_again_begins_anew(self) -> None:
+        clock = Clock()
+        with Cormorant(FAKE) as vs:
+            retriever = weighted(vs, touch=True, clock=clock)
+            retriever.add_documents([doc("a", "1")])
+            retriever.invoke("a")
+            vs.delete(["1"])
+            clock.tick(timedelta(hours=900))
+            retriever.add_documents([doc("another", "1")])
+            hit = retriever.retrieve("another").hits[0]
+            assert "last accessed 0.0 hours ago" in hit.journey[-1].says
+            clock.tick(timedelta(hours=2))
+            (hit,) = retriever.retrieve("another").hits
+            assert "last accessed 2.0 hours ago" in hit.journey[-1].says
+
+    async def test_async_deletes_the_same(self, store: Any) -> None:
+        retriever = weighted(store)
+        await retriever.aadd_documents([doc("a", "1"), doc("b", "2")])
+        await retriever.ainvoke("a")
+        await retriever.adelete(["1"])
+        assert texts(await retriever.ainvoke("a")) == ["b"]
+        if isinstance(store, Cormorant):
+            assert len(store.store.document_ids("accessed:")) == 1
+
     def test_what_one_tenant_reads_shows_in_nobody_elses_ranking(self) -> None:
         clock = Clock()
         with Cormorant(FAKE) as vs:

@@ -38,7 +38,6 @@ class Accesses:
     def __init__(self, door: Door, index: str) -> None:
         self._door = door
         self._index = index
-        self._scope = door._scope  # noqa: SLF001 - its name and fields; it stays what it is
 
     def next_index(self) -> int:
         """The number of the next record."""
@@ -97,16 +96,26 @@ class Accesses:
         self._door.add([], documents=kept)
 
     def forget(self, ids: Sequence[str]) -> None:
-        """Delete the access times of records."""
-        if ids:
-            self._door.delete(family=Family([self._key(id) for id in ids], None))
+        """Delete the access times of records, as far as the scope sees them."""
+        keys = [key for id in ids for key in self._door.document_ids(_about(id))]
+        if keys:
+            self._door.delete(family=Family(keys, None))
 
     def _bound(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Of the metadata, what the scope looks at, and nothing else: it outlives the record."""
-        fields = frozenset() if self._scope.filter is None else self._scope.filter.fields
+        scope = self._door.within
+        fields = frozenset() if scope.filter is None else scope.filter.fields
         tops = {field if field in metadata else field.split(".")[0] for field in fields}
         return {name: metadata[name] for name in tops if name in metadata}
 
     def _key(self, id: str) -> str:
-        told = f"{self._scope!r}\0{id}".encode("utf-8", "surrogatepass")
-        return _PREFIX + hashlib.sha256(told).hexdigest()[:40]
+        return _about(id) + _digest(repr(self._door.within))[:16]
+
+
+def _about(id: str) -> str:
+    """What the keys of one record's access times begin with, whoever asked for it."""
+    return f"{_PREFIX}{_digest(id)[:32]}:"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

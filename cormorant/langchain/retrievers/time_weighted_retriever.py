@@ -16,13 +16,21 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import CormorantError, FilterError, QueryError, UsageError
-from cormorant.filters import parse
+from cormorant.errors import CormorantError, QueryError, UsageError
 from cormorant.langchain.filtering import both
-from cormorant.langchain.provenance import Answer, attach, journeyed, of
+from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.accesses import Accesses
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
+from cormorant.langchain.retrievers.memories import (
+    ACCESSED,
+    CREATED,
+    INDEX,
+    Memories,
+    Salient,
+    index_of,
+    judge,
+)
 from cormorant.langchain.retrievers.moments import moment
 from cormorant.langchain.retrievers.relevance import StoreRelevance, afound, found
 from cormorant.langchain.vectorstore import Cormorant
@@ -32,12 +40,7 @@ __all__ = ["TimeWeightedVectorStoreRetriever"]
 
 logger = logging.getLogger(__name__)
 
-_INDEX: Final = "buffer_idx"
-_ACCESSED: Final = "last_accessed_at"
-_CREATED: Final = "created_at"
 _HOUR_S: Final = 3600
-
-Salient = list[tuple[Document, float | None]]
 
 
 def local_now() -> datetime:
@@ -146,12 +149,25 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         return self._added(memories, ids)
 
     def delete(self, ids: Sequence[str]) -> bool | None:
-        """Delete memories, and when they were accessed; what the store's ``delete`` returns."""
-        done = self.vectorstore.delete(list(ids))
+        """Delete memories, and when they were accessed.
+
+        Over a Cormorant the times that its scope sees go too: those of the whole store if it has
+        none. Deleting from the store itself leaves them, without a word of the memory in them.
+
+        Returns:
+            What the store's ``delete`` does.
+        """
+        return self._deleted(ids, self.vectorstore.delete(list(ids)))
+
+    async def adelete(self, ids: Sequence[str]) -> bool | None:
+        """Like :meth:`delete`, without holding the event loop."""
+        done = await self.vectorstore.adelete(list(ids))
+        return await run_in_executor(None, self._deleted, ids, done)
+
+    def _deleted(self, ids: Sequence[str], done: bool | None) -> bool | None:  # noqa: FBT001 - handed on
         if isinstance(self.vectorstore, Cormorant):
-            Accesses(self.vectorstore.store, _INDEX).forget(ids)
-        gone = set(ids)
-        self.memory_stream = [each for each in self.memory_stream if each.id not in gone]
+            Accesses(self.vectorstore.store, INDEX).forget(ids)
+        self.memory_stream = Memories(self.memory_stream).without(ids)
         return done
 
     def _memories(
@@ -162,22 +178,22 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         first = self._next_index()
         memories = [deepcopy(document) for document in documents]
         for number, memory in enumerate(memories, start=first):
-            for name in (_ACCESSED, _CREATED):
+            for name in (ACCESSED, CREATED):
                 memory.metadata.setdefault(name, now)
-            memory.metadata[_INDEX] = number
+            memory.metadata[INDEX] = number
         return memories, rest
 
     def _next_index(self) -> int:
         if isinstance(self.vectorstore, Cormorant):
-            return Accesses(self.vectorstore.store, _INDEX).next_index()
-        return 1 + max((_index(each) for each in self.memory_stream), default=-1)
+            return Accesses(self.vectorstore.store, INDEX).next_index()
+        return Memories(self.memory_stream).next_index()
 
     def _stored(self, memories: Sequence[Document]) -> list[Document]:
         """As the store takes them: moments with their offset, or seconds where there is no type."""
         stored = []
         for memory in memories:
             metadata = dict(memory.metadata)
-            for name in (_ACCESSED, _CREATED):
+            for name in (ACCESSED, CREATED):
                 at = metadata[name]
                 if isinstance(at, datetime):
                     aware = at.astimezone(UTC)
@@ -191,8 +207,7 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         if not isinstance(self.vectorstore, Cormorant):
             for memory, id in zip(memories, ids, strict=False):
                 memory.id = id
-            new = set(ids)
-            kept = [each for each in self.memory_stream if each.id is None or each.id not in new]
+            kept = Memories(self.memory_stream).without(ids)
             self.memory_stream = [*kept, *memories]
         return ids
 
@@ -209,7 +224,7 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         self, document: Document, vector_relevance: float | None, current_time: datetime
     ) -> float:
         """Recency, the other score keys and relevance, added up."""
-        accessed = self._document_get_date(_ACCESSED, document)
+        accessed = self._document_get_date(ACCESSED, document)
         hours = max(0.0, _get_hours_passed(current_time, accessed))
         score = float((1.0 - self.decay_rate) ** hours)
         for name in self.other_score_keys:
@@ -237,15 +252,12 @@ class TimeWeightedVectorStoreRetriever(Retriever):
     def _by_index(
         self, scored: Sequence[tuple[Document, float]]
     ) -> dict[int, tuple[Document, float]]:
-        known = self._known()
+        memories = Memories(self.memory_stream)
         return {
-            _index(each): (_memory(each, known), relevance)
+            index_of(each): (memories.memory_of(each), relevance)
             for each, relevance in scored
-            if _index(each) >= 0
+            if index_of(each) >= 0
         }
-
-    def _known(self) -> dict[int, Document]:
-        return {_index(each): each for each in self.memory_stream}
 
     # Finding
 
@@ -273,11 +285,11 @@ class TimeWeightedVectorStoreRetriever(Retriever):
             memories, says = self._listed(answer, recent, run, asked.get("filter"))
             ranked, now = self._ranked(memories, k)
             if self.touch:
-                self._touch_listed(ranked, now)
+                Memories(self.memory_stream).touch([document for _, document in ranked], now)
             return self._told(answer, ranked, now, says)
         scope = scope_of(run.config)
         store = self.vectorstore.scope(**scope) if scope else self.vectorstore
-        accesses = Accesses(store.store, _INDEX)
+        accesses = Accesses(store.store, INDEX)
         ranked, now = self._ranked(self._kept(answer, recent, accesses, asked.get("filter")), k)
         says = []
         if self.touch and ranked:
@@ -296,52 +308,37 @@ class TimeWeightedVectorStoreRetriever(Retriever):
             candidates.setdefault(each.id, (each, self.default_salience))
         times = accesses.times([str(id) for id in candidates])
         for id, (each, _) in candidates.items():
-            written = each.metadata.get(_ACCESSED, each.metadata.get(_CREATED))
-            at = times.get(str(id)) or moment(written)
+            created = moment(each.metadata.get(CREATED))
+            at = times.get(str(id))
+            if at is None or (created is not None and at < created):
+                # Never asked for; or an earlier memory of this id was, which is gone.
+                at = moment(each.metadata.get(ACCESSED)) or created
             if at is not None:
-                each.metadata[_ACCESSED] = at
+                each.metadata[ACCESSED] = at
         return list(candidates.values())
 
     def _listed(
         self, answer: Answer, recent: int, run: Run, filter: Any
     ) -> tuple[Salient, list[str]]:
         """The memories of ``memory_stream``, those added last that the store still has too."""
-        known = self._known()
-        last = self.memory_stream[-recent:] if recent else []
-        admits = _judge(_both(self.search_kwargs.get("filter"), filter), scope_of(run.config))
-        candidates: dict[int, tuple[Document, float | None]] = {
-            _index(each): (each, self.default_salience) for each in last if admits(each)
-        }
-        if candidates:
-            for gone in self._gone([each for each, _ in candidates.values()]):
-                del candidates[gone]
-        strange = 0
-        for each in answer:
-            if _index(each) < 0:
-                strange += 1
-                continue
-            memory = _memory(each, known)
-            candidates[_index(each)] = (attach(memory, of(each)), of(each).relevance)
+        candidates, strange = Memories(self.memory_stream).candidates(
+            answer,
+            recent,
+            self.vectorstore,
+            judge(_both(self.search_kwargs.get("filter"), filter), scope_of(run.config)),
+            self.default_salience,
+        )
         says = []
         if strange:
             says.append(f"{strange} documents were not added through the retriever: left out.")
-        return list(candidates.values()), says
-
-    def _gone(self, memories: Sequence[Document]) -> list[int]:
-        """The numbers of the memories that the store has no more, if it can tell."""
-        ids = [each.id for each in memories if each.id is not None]
-        try:
-            there = {each.id for each in self.vectorstore.get_by_ids(ids)} if ids else set()
-        except NotImplementedError:
-            return []
-        return [_index(each) for each in memories if each.id is not None and each.id not in there]
+        return candidates, says
 
     def _ranked(self, memories: Salient, k: int) -> tuple[list[tuple[float, Document]], datetime]:
         now = self.clock()
         scored = []
         for document, relevance in memories:
             score = self._get_combined_score(document, relevance, now)
-            age = _get_hours_passed(now, self._document_get_date(_ACCESSED, document))
+            age = _get_hours_passed(now, self._document_get_date(ACCESSED, document))
             says = (
                 f"Relevance {relevance or 0:.4f}, last accessed {max(0.0, age):.1f} hours ago: "
                 f"score {score:.4f}."
@@ -352,13 +349,6 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         scored.sort(key=lambda each: -each[0])
         return scored[:k], now.astimezone(UTC) if isinstance(self.vectorstore, Cormorant) else now
 
-    def _touch_listed(self, ranked: Sequence[tuple[float, Document]], now: datetime) -> None:
-        known = self._known()
-        for _, document in ranked:
-            memory = known.get(_index(document))
-            if memory is not None and _same(memory, document):
-                memory.metadata[_ACCESSED] = now
-
     def _told(
         self,
         answer: Answer,
@@ -368,48 +358,11 @@ class TimeWeightedVectorStoreRetriever(Retriever):
     ) -> Answer:
         if self.touch:
             for _, document in ranked:
-                document.metadata[_ACCESSED] = now
+                document.metadata[ACCESSED] = now
         told = answer.of(document for _, document in ranked).degrading(*says)
         told.exact = False
         return told
 
 
-def _index(document: Document) -> int:
-    """The number of a memory; -1 if it has none."""
-    number = document.metadata.get(_INDEX)
-    if isinstance(number, float) and number.is_integer():
-        number = int(number)  # a store may know no whole numbers
-    if isinstance(number, bool) or not isinstance(number, int):
-        return -1
-    return max(-1, number)
-
-
-def _memory(fetched: Document, known: Mapping[int, Document]) -> Document:
-    """The memory a fetched document is; itself, after a restart."""
-    memory = known.get(_index(fetched))
-    return memory if memory is not None and _same(memory, fetched) else fetched
-
-
-def _same(memory: Document, fetched: Document) -> bool:
-    ids = {memory.id, fetched.id} - {None}
-    return len(ids) < 2 and memory.page_content == fetched.page_content
-
-
 def _both(first: Any, second: Any) -> Any:
     return both(first, second) if first is not None and second is not None else first or second
-
-
-def _judge(filter: Any, scope: Mapping[str, Any] | None) -> Callable[[Document], bool]:
-    """Whether a memory may be returned: none may where that cannot be told from here."""
-    inside = parse(scope or {})
-    if filter is None:
-        return lambda document: inside.matches(document.metadata)
-    if callable(filter):
-        return lambda document: inside.matches(document.metadata) and bool(filter(document))
-    try:
-        parsed = parse(filter)
-    except FilterError:
-        return lambda _: False
-    if parsed.uses_text:
-        return lambda _: False
-    return lambda document: inside.matches(document.metadata) and parsed.matches(document.metadata)
