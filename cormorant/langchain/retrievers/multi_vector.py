@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from typing import Any, ClassVar, Final
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.stores import BaseStore
-from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 from typing_extensions import override
 
@@ -27,6 +26,11 @@ from cormorant.langchain.retriever import CormorantRetriever
 from cormorant.langchain.retrievers import steps as stepping
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
+from cormorant.langchain.retrievers.child_search import (
+    SearchType,
+    check_threshold,
+    child_retriever,
+)
 from cormorant.langchain.retrievers.families import Families
 from cormorant.langchain.retrievers.kinship import Kinship, Parent
 from cormorant.langchain.retrievers.steps import Call, Steps
@@ -39,21 +43,7 @@ __all__ = ["MultiVectorRetriever", "SearchType"]
 _FIRST: Final = 20  # children asked for at least
 _PER_PARENT: Final = 5  # and for each parent wanted
 _GROWTH: Final = 4
-_THRESHOLD: Final = (
-    "A score_threshold has no effect on {} unless search_type is 'similarity_score_threshold'. "
-    "Say so, or leave the threshold out."
-)
 _MOST: Final = 10_000  # where found ones cannot be left out, no more are asked for at once
-
-
-class SearchType(StrEnum):
-    """How children are searched; the last two need a Cormorant."""
-
-    similarity = "similarity"
-    similarity_score_threshold = "similarity_score_threshold"
-    mmr = "mmr"
-    hybrid = "hybrid"
-    text = "text"
 
 
 class MultiVectorRetriever(Retriever):
@@ -161,11 +151,8 @@ class MultiVectorRetriever(Retriever):
             width = min(width * _GROWTH, _MOST)
 
     def _check_asked(self, asked: Mapping[str, Any]) -> None:
-        """Refuse what would be dropped without a word."""
-        if "score_threshold" in asked and not isinstance(self.vectorstore, Cormorant):
-            _check_threshold(asked["score_threshold"])
-            if self.search_type != SearchType.similarity_score_threshold:
-                raise UsageError(_THRESHOLD.format(type(self.vectorstore).__name__))
+        if "score_threshold" in asked:
+            check_threshold(self.vectorstore, self.search_type, asked["score_threshold"])
 
     def _chosen(self, families: Families, wanted: int) -> Steps[list[Document]]:
         """What is returned of the families found, best first; the best ``wanted`` suffice."""
@@ -204,35 +191,7 @@ class MultiVectorRetriever(Retriever):
 
     def _child(self) -> BaseRetriever:
         """The retriever over the children, of the fields as they are now."""
-        arguments = {
-            name: value
-            for name, value in self.search_kwargs.items()
-            if name not in {"k", "fetch_k"} and value is not None
-        }
-        threshold = arguments.get("score_threshold")
-        if threshold is None and self.search_type == SearchType.similarity_score_threshold:
-            raise QueryError(
-                "search_type='similarity_score_threshold' needs a score_threshold in [0, 1] in "
-                "search_kwargs; got none."
-            )
-        if isinstance(self.vectorstore, Cormorant):
-            return self.vectorstore.as_retriever(
-                search_type=str(self.search_type), search_kwargs=arguments
-            )
-        if self.search_type not in VectorStoreRetriever.allowed_search_types:
-            raise QueryError(
-                f"search_type={str(self.search_type)!r} needs a Cormorant; "
-                f"{type(self.vectorstore).__name__} takes "
-                f"{', '.join(VectorStoreRetriever.allowed_search_types)}."
-            )
-        if threshold is not None:
-            _check_threshold(threshold)
-            if self.search_type != SearchType.similarity_score_threshold:
-                raise UsageError(_THRESHOLD.format(type(self.vectorstore).__name__))
-            arguments["score_threshold"] = float(threshold)
-        return self.vectorstore.as_retriever(
-            search_type=str(self.search_type), search_kwargs=arguments
-        )
+        return child_retriever(self.vectorstore, self.search_type, self.search_kwargs)
 
     def _families(self, run: Run) -> Families:
         """What is found for one call, inside its scope."""
@@ -370,12 +329,6 @@ def _as_child(child: Document | str, parent: Document) -> Document:
     if isinstance(child, str):
         return Document(child, metadata=parent.metadata)
     return child
-
-
-def _check_threshold(value: object) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value <= 1:  # type: ignore[operator]
-        raise QueryError(f"score_threshold must be a number from 0 to 1; got {value!r}.")
 
 
 def _check_doc_id(values: dict[str, Any]) -> None:

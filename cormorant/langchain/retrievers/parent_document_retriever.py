@@ -13,6 +13,7 @@ from cormorant.errors import UsageError
 from cormorant.langchain.retrievers import steps as stepping
 from cormorant.langchain.retrievers.kinship import Parent
 from cormorant.langchain.retrievers.multi_vector import MultiVectorRetriever, document_ids
+from cormorant.langchain.retrievers.parent_store import ParentStore
 from cormorant.langchain.retrievers.steps import Steps, in_thread
 
 __all__ = ["ParentDocumentRetriever"]
@@ -109,8 +110,6 @@ class ParentDocumentRetriever(MultiVectorRetriever):
 
         Adding, deleting, getting and searching are about parents.
         """
-        from cormorant.langchain.retrievers.parent_store import ParentStore
-
         return ParentStore(self)
 
     def _adding_documents(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from langchain_core.documents import Document
+from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
@@ -15,10 +16,35 @@ from cormorant.langchain.retrievers import steps as stepping
 from cormorant.langchain.retrievers.kinship import plain
 from cormorant.langchain.retrievers.steps import Steps, on
 
-if TYPE_CHECKING:
-    from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
+__all__ = ["ParentStore", "Parents"]
 
-__all__ = ["ParentStore"]
+
+class Parents(Protocol):
+    """What keeps and finds parents: a :class:`ParentDocumentRetriever`."""
+
+    docstore: BaseStore[str, Document]
+
+    def add_documents(
+        self, documents: Sequence[Document], ids: Sequence[str | None] | None = None, **kwargs: Any
+    ) -> list[str]:
+        """Add documents, in place of what was there under their ids."""
+
+    async def aadd_documents(
+        self, documents: Sequence[Document], ids: Sequence[str | None] | None = None, **kwargs: Any
+    ) -> list[str]:
+        """The same, awaited."""
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete documents with their children."""
+
+    async def adelete(self, ids: Sequence[str]) -> None:
+        """The same, awaited."""
+
+    def invoke(self, input: str, config: None = None, **kwargs: Any) -> list[Document]:
+        """Find parents."""
+
+    async def ainvoke(self, input: str, config: None = None, **kwargs: Any) -> list[Document]:
+        """The same, awaited."""
 
 
 class ParentStore(VectorStore):
@@ -28,7 +54,7 @@ class ParentStore(VectorStore):
         retriever: Cuts what is added, and searches.
     """
 
-    def __init__(self, retriever: ParentDocumentRetriever) -> None:
+    def __init__(self, retriever: Parents) -> None:
         self.retriever = retriever
 
     @override
