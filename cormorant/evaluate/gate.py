@@ -1,0 +1,271 @@
+"""Is this run good enough to let a change through?"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+from cormorant import defaults
+from cormorant.errors import UsageError
+from cormorant.evaluate.compare.comparison import Comparison, compare
+from cormorant.evaluate.compare.interval import Interval, bootstrap_interval
+from cormorant.evaluate.compare.pairing import cut_differently, named
+from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.names import parse_metric
+
+__all__ = ["Gate", "Verdict", "check_gates", "exit_code"]
+
+_WRITTEN: Final = re.compile(r"\s*([^<>=\s]+)\s*(>=|<=)\s*([+-]?)([0-9]*\.?[0-9]+)\s*")
+_EXAMPLES: Final = (
+    "Write ndcg@10>=-0.01 (may fall by .01 against a baseline), ndcg@10>=+0.02 (must rise by .02) "
+    "or ndcg@10>=0.40 (must reach .40, no baseline)"
+)
+
+Outcome = Literal["pass", "fail", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a gate says of a run.
+
+    Attributes:
+        gate: Which gate.
+        outcome: ``pass`` if the whole interval is within the limit, ``fail`` if it is wholly
+            beyond, ``cannot tell`` if the limit lies inside it.
+        value: The mean change against the baseline, or the mean itself without one.
+        interval: Its limits.
+        queries: How many queries it rests on.
+        comparison: With the baseline; None if the gate asks for none.
+        says: The verdict in one sentence with its numbers.
+    """
+
+    gate: Gate
+    outcome: Outcome
+    value: float
+    interval: Interval
+    queries: int
+    comparison: Comparison | None
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A limit that a metric, or its change against a baseline, must keep to.
+
+    Attributes:
+        metric: The metric's name.
+        limit: From -1 to 1 for a change, from 0 to 1 for a level.
+        change: Whether the limit is one on the change against a baseline.
+    """
+
+    metric: str
+    limit: float
+    change: bool
+
+    @classmethod
+    def parse(cls, written: str) -> Self:
+        """Read a gate as it is written on the command line.
+
+        A number with a sign is a change against a baseline, one without is a level.
+
+        Args:
+            written: ``ndcg@10>=-0.01``, ``recall@10>=+0``, ``mrr>=0.6``, ``unjudged@10<=0.2``.
+
+        Raises:
+            UsageError: If it is written otherwise, names no metric, asks a metric in the
+                direction that is not better, or has a limit that every run or none keeps to.
+
+        Example:
+            >>> Gate.parse("ndcg@10>=-0.01")
+            Gate(metric='ndcg@10', limit=-0.01, change=True)
+            >>> str(Gate.parse("mrr >= .6"))
+            'mrr>=0.6'
+        """
+        match = _WRITTEN.fullmatch(written)
+        if match is None:
+            raise UsageError(f"{written!r} is no gate. {_EXAMPLES}.")
+        name, sign, number = match[1], match[3], float(match[4])
+        parsed = parse_metric(name)
+        wanted = ">=" if parsed.metric.higher_is_better else "<="
+        if match[2] != wanted:
+            better = "higher" if wanted == ">=" else "lower"
+            raise UsageError(
+                f"{written!r}: {better} is better for {parsed.name}, so its gate is written "
+                f"{parsed.name}{wanted}…"
+            )
+        if number > 1:
+            raise UsageError(
+                f"{written!r}: metrics go from 0 to 1; got {number:g}. Ten percent is 0.1."
+            )
+        if not sign and number == (0 if wanted == ">=" else 1):
+            raise UsageError(
+                f"{written!r} is kept by every run. For no fall against a baseline write "
+                f"{parsed.name}{wanted}+0."
+            )
+        return cls(parsed.name, -number if sign == "-" else number, change=bool(sign))
+
+    def __str__(self) -> str:
+        sign = ">=" if self._higher_is_better else "<="
+        return f"{self.metric}{sign}{self.limit:{'+' if self.change else ''}g}"
+
+    @property
+    def _higher_is_better(self) -> bool:
+        return parse_metric(self.metric).metric.higher_is_better
+
+    def check(
+        self,
+        run: Evaluation,
+        baseline: Evaluation | None = None,
+        *,
+        confidence: float = defaults.CONFIDENCE,
+        seed: int = defaults.RESAMPLING_SEED,
+    ) -> Verdict:
+        """Ask whether the run keeps to the limit.
+
+        Args:
+            run: What wants to pass, judged by the gate's metric.
+            baseline: What it is measured against, judged by the same judgements; a level
+                needs none.
+            confidence: Of the interval. A run that is exactly at the limit fails with a
+                probability of (1 - confidence) / 2.
+            seed: Of the bootstrap.
+
+        Raises:
+            UsageError: If the question cannot be asked: no baseline, queries that failed, were
+                not asked or are too few, other judgements, an empty run, rankings that end
+                where the metric still counts. A gate never passes because of that.
+        """
+        _answerable(run, self.metric, confidence)
+        comparison = None
+        if self.change:
+            if baseline is None:
+                raise UsageError(
+                    f"The gate {self} is about a change: it needs the run to compare with. "
+                    f"Give a baseline, or a level such as {self.metric}>=0.40."
+                )
+            _answerable(baseline, self.metric, confidence)
+            ended = cut_differently(baseline.run, run.run, self.metric)
+            if ended:
+                raise UsageError(f"The gate {self} cannot be asked. {ended}")
+            if not (run.qrels and baseline.qrels):
+                raise UsageError(
+                    f"The gate {self} cannot be asked: it is not known by which judgements the "
+                    "runs were judged. Judge both with judge(run, qrels, …)."
+                )
+            comparison = compare(baseline, run, self.metric, confidence=confidence, seed=seed)
+            value, interval = comparison.difference, comparison.interval
+        else:
+            values = run.of(self.metric)
+            value = float(values.mean())
+            low, high = bootstrap_interval(values, confidence=confidence, seed=seed)
+            interval = Interval(max(low, 0.0), min(high, 1.0))
+        outcome = self._outcome(interval)
+        count = len(run.queries)
+        says = self._says(outcome, value, interval, count)
+        return Verdict(self, outcome, value, interval, count, comparison, says)
+
+    def _outcome(self, interval: Interval) -> Outcome:
+        worst, best = interval if self._higher_is_better else (-interval.high, -interval.low)
+        limit = self.limit if self._higher_is_better else -self.limit
+        # A limit is written in decimals; a mean that is meant to be it may be off by rounding.
+        if best < limit - 1e-9:
+            return "fail"
+        return "pass" if worst >= limit - 1e-9 else "cannot tell"
+
+    def _says(self, outcome: Outcome, value: float, interval: Interval, count: int) -> str:
+        sign = "+" if self.change else ""
+        low, high = interval
+        numbers = f"{value:{sign}.4f} [{low:{sign}.4f}, {high:{sign}.4f}] over {count} queries"
+        what = f"{self.metric} {'changed by' if self.change else 'is'}"
+        says = f"{outcome.upper()} {self}: {what} {numbers}."
+        if outcome == "cannot tell":
+            says += (
+                f" The limit lies inside the interval{_more(value, self.limit, interval, count)}."
+            )
+        return says
+
+
+def check_gates(
+    gates: Iterable[Gate],
+    run: Evaluation,
+    baseline: Evaluation | None = None,
+    *,
+    confidence: float = defaults.CONFIDENCE,
+    seed: int = defaults.RESAMPLING_SEED,
+) -> list[Verdict]:
+    """Ask several gates; see :meth:`Gate.check`.
+
+    Raises:
+        UsageError: If there is no gate, or one cannot be asked.
+    """
+    verdicts = [gate.check(run, baseline, confidence=confidence, seed=seed) for gate in gates]
+    if not verdicts:
+        raise UsageError(f"There is no gate to check. {_EXAMPLES}.")
+    return verdicts
+
+
+def exit_code(verdicts: Sequence[Verdict], *, strict: bool = False) -> int:
+    """What the shell learns: 0 let it through, 1 a gate failed.
+
+    What could not be asked never gets here: :meth:`Gate.check` raises, and that is exit code 2.
+
+    Args:
+        verdicts: At least one.
+        strict: Take ``cannot tell`` for a failure: the run must be shown to keep to its limits.
+
+    Raises:
+        UsageError: If there is no verdict.
+    """
+    if not verdicts:
+        raise UsageError("There is no verdict: no gate was checked.")
+    bad = {"fail", "cannot tell"} if strict else {"fail"}
+    return int(any(verdict.outcome in bad for verdict in verdicts))
+
+
+def _answerable(run: Evaluation, metric: str, confidence: float) -> None:
+    """Refuse what has no answer to give.
+
+    Raises:
+        UsageError: Saying what is missing.
+    """
+    name = run.run.name
+    run.of(metric)
+    # So many that at least all of them moving one way would be significant.
+    least = math.ceil(1 - math.log2(1 - confidence)) if 0 < confidence < 1 else 2
+    if len(run.queries) < least:
+        raise UsageError(
+            f"{name!r} was judged for {len(run.queries)} queries; a gate at confidence "
+            f"{confidence:g} needs {least} at least, and some hundreds to be of use. "
+            "Judge more queries."
+        )
+    if run.failed:
+        first = run.failed[0]
+        raise UsageError(
+            f"{name!r} failed at {len(run.failed)} of {len(run.queries)} queries "
+            f"({named(run.failed)}), so no gate can be asked. The first error: "
+            f"{run.run.failed[first]} Mend that, and run it again."
+        )
+    if run.missing:
+        raise UsageError(
+            f"{name!r} has no answer to {len(run.missing)} of {len(run.queries)} judged queries: "
+            f"{named(run.missing)}. Run it for all of them, or judge only those it was asked. (A "
+            "TREC file cannot hold an empty answer; JSONL can.)"
+        )
+    if not any(run.run.rankings.get(query) for query in run.queries):
+        raise UsageError(f"{name!r} returned no document for any judged query. Check the run.")
+
+
+def _more(value: float, limit: float, interval: Interval, count: int) -> str:
+    """About how many queries would tell, if the mean stayed as it is."""
+    half = max(interval.high - value, value - interval.low)
+    margin = abs(value - limit)
+    if margin < 1e-9 or not math.isfinite(half):
+        return ""
+    wanted = count * (half / margin) ** 2
+    if wanted > 1e6:
+        return ""
+    digits = 10 ** max(0, int(math.log10(wanted)) - 1)
+    return f"; if the mean stays, about {math.ceil(wanted / digits) * digits:,} queries would tell"
