@@ -17,6 +17,8 @@ from compressorlab import Lengths
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.runnables import RunnableLambda
 
 from cormorant.langchain import Cormorant, document_transformers, retrievers
 from cormorant.langchain.filters import CormorantTranslator
@@ -62,6 +64,11 @@ def always(query: str, document: Document) -> float:
     return 1.0
 
 
+def as_text(given: Any) -> str:
+    """Whatever a chain is given, as a prompt."""
+    return str(given)
+
+
 @dataclass
 class Parts:
     """What the classes are made of."""
@@ -100,9 +107,7 @@ class Parts:
 
     def chain(self, reply: str) -> Any:
         """A model's reply as text."""
-        from langchain_core.output_parsers import StrOutputParser
-
-        return self.llm(reply) | StrOutputParser()
+        return RunnableLambda(as_text) | self.llm(reply) | StrOutputParser()
 
 
 def _compressor(parts: Parts) -> Any:

@@ -28,8 +28,13 @@ __all__ = ["Embedder", "check_embedding"]
 _RETRYABLE = frozenset({408, 409, 425, 429})
 
 
-def check_embedding(embedding: object) -> None:
+def check_embedding(embedding: object, name: str = "embedding", *, needed: bool = False) -> None:
     """Refuse what is no embedder.
+
+    Args:
+        embedding: What was given.
+        name: The argument it was given as.
+        needed: Whether None would not do either.
 
     Raises:
         UsageError: Saying what is missing.
@@ -40,10 +45,11 @@ def check_embedding(embedding: object) -> None:
         if isinstance(embedding, type) or not callable(getattr(embedding, name, None))
     ]
     if missing:
+        none = "" if needed else ", or None for a store searched by text alone"
         raise UsageError(
-            f"embedding must be a LangChain Embeddings object; got {embedding!r}, without "
+            f"{name} must be a LangChain Embeddings object; got {embedding!r}, without "
             f"{' and '.join(missing)} to call. Pass an instance, such as "
-            "DeterministicFakeEmbedding(size=6), or None for a store searched by text alone."
+            f"DeterministicFakeEmbedding(size=6){none}."
         )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -54,6 +56,9 @@ class Cormorant(Writing, Searching):
         **options: Those of :meth:`cormorant.Store.open`: ``metric``, ``language``,
             ``require_scope``, ``pool_size``, …
 
+    Pickled, one over a folder opens it again where the pickle arrives, inside the same scope; one
+    in memory refuses. A deep copy asks the same open store.
+
     Raises:
         UsageError: On an option nobody reads, or ``store`` together with others.
 
@@ -80,8 +85,10 @@ class Cormorant(Writing, Searching):
             check_embedding(embedding)
         refuse_unknown(options, (*_OWN, *_OPTIONS), "Cormorant")
         door = _door(store, path, options)
-        # The door, not self: a cycle would keep the store open until the collector comes.
-        embedder = None if embedding is None else Embedder(embedding, lambda: door.executor)
+        # The door, not self: a cycle would keep the store open until the collector comes. And no
+        # lambda: over a folder this object can be pickled, and opens it again where it arrives.
+        threads = functools.partial(_executor, door)
+        embedder = None if embedding is None else Embedder(embedding, threads)
         self._embedder = embedder
         self._base = door
         self._guard = Guard(door, embedder, enabled=check_embedder, accept_variant=accept_variant)
@@ -311,6 +318,10 @@ class Cormorant(Writing, Searching):
             made.close()
             raise
         return made
+
+
+def _executor(door: Door) -> ThreadPoolExecutor:
+    return door.executor
 
 
 def _door(store: object, path: str | os.PathLike[str] | None, options: Mapping[str, Any]) -> Door:

@@ -89,6 +89,7 @@ class Storage:
         self.path = folder
         self.in_memory = folder is None
         self.read_only = opened.read_only
+        self.lock_timeout_s = lock_timeout_s
         self.created = opened.created
         self._ground = Ground(folder, opened, config, lock_timeout_s)
         try:

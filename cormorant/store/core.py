@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.analysis import analyzer_from_spec
-from cormorant.errors import CorruptionError, ScopeError, StoreClosed, StoreError
+from cormorant.errors import CorruptionError, ScopeError, StoreClosed, StoreError, UsageError
 from cormorant.index.metadata import Columns
 from cormorant.index.text import TextIndex
 from cormorant.store.config import StoreConfig
@@ -76,6 +76,27 @@ class Core:
                     self._pool_size, thread_name_prefix="cormorant-store"
                 )
             return self._executor
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, a store in a folder is its path: it is opened again where it arrives.
+
+        Raises:
+            UsageError: If it is in memory: its records would be left behind.
+        """
+        from cormorant.store.store import reopened  # it imports this module
+
+        storage = self.storage
+        if storage.path is None:
+            raise UsageError(
+                "A store in memory cannot be pickled: its records would be left behind. Keep it in "
+                "a folder, which is opened again where the pickle arrives, or send the records."
+            )
+        options = {"read_only": storage.read_only, "lock_timeout_s": storage.lock_timeout_s}
+        return reopened, (str(storage.path), {**options, "pool_size": self._pool_size})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Core:
+        """A copy of whatever asks this store asks the same open store."""
+        return self
 
     def close(self) -> None:
         """Let running work end, then let go of files and threads. Idempotent."""

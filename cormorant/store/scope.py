@@ -82,6 +82,10 @@ class Scope:
         # first stays, and the second then refuses it.
         self._stamps.setdefault(field, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, it is its predicates: they are read anew."""
+        return _of, (self._predicates,)
+
     def __bool__(self) -> bool:
         return self.filter is not None
 
@@ -90,10 +94,7 @@ class Scope:
 
     def narrowed(self, predicates: Mapping[str, Any]) -> Scope:
         """This scope and further predicates; a field named again must satisfy both."""
-        inner = Scope()
-        for field, predicate in (*self._predicates, *predicates.items()):
-            inner._add(field, predicate)
-        return inner
+        return _of((*self._predicates, *predicates.items()))
 
     def require(self, fields: tuple[str, ...]) -> None:
         """Refuse a call that is not bound on every one of ``fields``.
@@ -136,6 +137,14 @@ class Scope:
     def admits(self, metadata: Mapping[str, Any]) -> bool:
         """Whether a stored record is inside the scope."""
         return self.filter is None or self.filter.matches(metadata)
+
+
+def _of(predicates: tuple[tuple[str, Any], ...]) -> Scope:
+    """A scope of predicates, of which several may be on one field."""
+    scope = Scope()
+    for field, predicate in predicates:
+        scope._add(field, predicate)  # noqa: SLF001 - its own
+    return scope
 
 
 def _binds(predicate: Any) -> bool:

@@ -228,6 +228,11 @@ class Store(Door):
         return f"<cormorant.Store {self.path or ':memory:'}>"
 
 
+def reopened(path: str, options: dict[str, Any]) -> Core:
+    """What is under a store in a folder, opened again: see :meth:`Core.__reduce__`."""
+    return Store.open(path, create=False, **options)._core  # noqa: SLF001 - its own
+
+
 def _check_path(path: object) -> None:
     if not isinstance(path, (str, os.PathLike)):
         raise ConfigError(f"path takes a folder or {MEMORY!r}; got {type(path).__name__}.")

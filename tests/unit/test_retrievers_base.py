@@ -410,8 +410,12 @@ def test_pickles_or_says_why_not(vs: Cormorant) -> None:
     again = pickle.loads(pickle.dumps(words))
     assert texts(again.invoke("fish")) == ["a fish"]
     assert again.with_scores
-    for made in (Passing(child=vs.as_retriever()), Passing(child=RunnableLambda(lambda q: []))):
-        with pytest.raises(UsageError, match="its child cannot"):
+    for child, says in (
+        (vs.as_retriever(), "in memory cannot be pickled"),
+        (RunnableLambda(lambda q: []), "This Passing cannot be pickled: its child cannot"),
+    ):
+        made = Passing(child=child)
+        with pytest.raises(UsageError, match=says):
             pickle.dumps(made)
         assert copy.copy(made).child is made.child
     assert dumpd(words)["type"] == "not_implemented"

@@ -212,11 +212,14 @@ class TestPersistence:
         by_words = BM25Retriever.from_texts(["Fish!"], preprocess_func=words)
         assert texts(pickle.loads(pickle.dumps(by_words)).invoke("Fish!")) == ["Fish!"]
 
-    def test_a_folder_is_not_pickled(self, tmp_path: Path) -> None:
-        made = BM25Retriever(path=tmp_path / "kb")
-        with pytest.raises(UsageError, match="left behind"):
-            pickle.dumps(made)
+    def test_a_folder_is_opened_again(self, tmp_path: Path) -> None:
+        made = BM25Retriever.from_texts(["a fish"], path=tmp_path / "kb", k=2)
+        again = pickle.loads(pickle.dumps(made))
+        made.add_texts(["two fish"])
+        assert len(again.invoke("fish")) == 2
+        assert again.k == 2
         made.vectorstore.close()
+        again.vectorstore.close()
 
     def test_nor_is_a_store_with_vectors(self) -> None:
         with (

@@ -44,7 +44,7 @@ class EmbeddingsRedundantFilter(Transformer):
     needs_query: ClassVar[bool] = False
 
     def __init__(self, **values: Any) -> None:
-        check_embedding(values.get("embeddings"))
+        check_embedding(values.get("embeddings"), "embeddings", needed=True)
         threshold = values.get("similarity_threshold", defaults.REDUNDANT_SIMILARITY)
         check_minimum(threshold, "similarity_threshold")
         if threshold is None:

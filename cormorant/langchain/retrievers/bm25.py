@@ -196,14 +196,11 @@ class BM25Retriever(Retriever):
     # Pickling
 
     @override
-    def __reduce__(self) -> tuple[Any, ...]:
-        """In memory: the documents and the settings. A store on disk stays where it is."""
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """In memory: the documents and the settings. A store in a folder is opened again."""
         store = self.vectorstore.store
         if not isinstance(store, Store) or store.path is not None or store.dim is not None:
-            raise UsageError(
-                "A BM25Retriever over a folder, a scope or a store with vectors cannot be pickled: "
-                "the store would be left behind. Open it where it is wanted: BM25Retriever(path=…)."
-            )
+            return super().__reduce_ex__(protocol)
         settings = {
             name: getattr(self, name)
             for name in type(self).model_fields
@@ -215,10 +212,6 @@ class BM25Retriever(Retriever):
             settings["language"] = (config.analyzer or {}).get("language")
         records = [(record.id, record.text, dict(record.metadata)) for record in store.records()]
         return _rebuilt, (type(self), settings, records)
-
-    @override
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return self.__reduce__()
 
     @override
     def __repr__(self) -> str:

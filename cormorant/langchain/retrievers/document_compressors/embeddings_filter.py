@@ -55,7 +55,7 @@ class EmbeddingsFilter(Compressor):
     call_arguments: ClassVar[tuple[str, ...]] = ("top_n",)
 
     def __init__(self, **values: Any) -> None:
-        check_embedding(values.get("embeddings"))
+        check_embedding(values.get("embeddings"), "embeddings", needed=True)
         k = values.get("k", defaults.EMBEDDINGS_FILTER_K)
         check_minimum(values.get("similarity_threshold"), "similarity_threshold")
         if k is not None:
