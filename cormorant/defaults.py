@@ -134,8 +134,8 @@ SENTENCE_WINDOW: Final = 3  # sentences before and after
 NEIGHBOURS: Final = 1  # chunks before and after
 
 STAGE_SHARE: Final = 0.9  # of the time left: the rest is for what comes after the stage
-REWRITE_SHARE: Final = 0.5  # the same, for a model that rewrites the question: the search comes after
-MAX_STRAGGLERS: Final = 16  # calls of one stage that overran and still run, before it is asked no more
+REWRITE_SHARE: Final = 0.5  # the same, of a model that rewrites the question before the search
+MAX_STRAGGLERS: Final = 16  # late calls of one stage still running, before it is asked no more
 
 
 def leg_fetch_k(top_k: int) -> int:

@@ -16,6 +16,7 @@
     ├── EmbeddingError               the embedder failed (``model``, ``retryable``)
     ├── EmbeddingMismatch            another embedder than the one the store was built with
     ├── ScopeError                   a scope is missing, or a call would leave it
+    ├── DeadlineExceeded (TimeoutError)   a stage took longer than it was given (``stage``)
     ├── EvalFileError                a judgement or run file (``path``, ``line``)
     └── MissingDependency (ImportError)   an extra is not installed; prints the pip line
 
@@ -28,6 +29,7 @@ __all__ = [
     "ConfigError",
     "CormorantError",
     "CorruptionError",
+    "DeadlineExceeded",
     "DimensionError",
     "EmbeddingError",
     "EmbeddingMismatch",
@@ -134,6 +136,20 @@ class EmbeddingMismatch(CormorantError):
 
 class ScopeError(CormorantError):
     """A scope is required and missing, or the call would leave it."""
+
+
+class DeadlineExceeded(CormorantError, TimeoutError):
+    """A stage took longer than it was given, or was not begun because no time was left.
+
+    Attributes:
+        stage: What was late.
+        seconds: What it was given; 0 if it was not begun.
+    """
+
+    def __init__(self, message: str, *, stage: str = "", seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.seconds = seconds
 
 
 class EvalFileError(CormorantError):

@@ -67,6 +67,9 @@ class CormorantRetriever(VectorStoreRetriever):
 
     allowed_search_types: ClassVar[Collection[str]] = SEARCH_TYPES
 
+    filters_itself: ClassVar[bool] = True
+    """What it returns need not be compared with the filter and the scope again."""
+
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     def __init__(self, **values: Any) -> None:
@@ -102,6 +105,10 @@ class CormorantRetriever(VectorStoreRetriever):
     def validate_search_type(cls, values: dict[str, Any]) -> Any:
         """Nothing more: the constructor has checked all of it."""
         return values
+
+    def accepts(self, name: str) -> bool:  # noqa: ARG002 - whoever asks a retriever gives one
+        """Yes: no argument of a call is dropped; one it does not take it refuses by itself."""
+        return True
 
     @property
     def _cormorant(self) -> Cormorant:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
+from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import get_executor_for_config
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from cormorant.errors import QueryError, ScopeError, UsageError
+from cormorant.langchain.children import NoDocuments, innermost
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retriever import CormorantRetriever
 from cormorant.langchain.retrievers.calling import Run, refuse_dropped
@@ -37,11 +39,17 @@ class LegCall:
         name: Unique among its siblings.
         child: The retriever.
         arguments: ``k``, ``filter``, …; None counts as not given.
+        query: What this one is asked; None: the question that all are asked.
     """
 
     name: str
     child: RetrieverLike
     arguments: dict[str, Any] = field(default_factory=dict)
+    query: str | None = None
+
+    def question(self, query: str) -> str:
+        """What it is asked where all are asked ``query``."""
+        return query if self.query is None else self.query
 
 
 def ask_all(run: Run, legs: Sequence[LegCall], query: str, on_error: OnError) -> list[Answer]:
@@ -50,14 +58,14 @@ def ask_all(run: Run, legs: Sequence[LegCall], query: str, on_error: OnError) ->
     Args:
         run: Of the asking retriever.
         legs: At least one.
-        query: The question.
+        query: The question, of those that have none of their own.
         on_error: Whether a failing leg may be left out. Wrong arguments, filters and scopes
             always raise, and so does the last leg standing.
 
     Returns:
         One Answer per leg, in their order; that of a failed leg is empty and says why.
     """
-    _check(legs)
+    _check(run, legs)
     with get_executor_for_config(run.config) as executor:
         futures = [
             executor.submit(_timed, run, leg, query, number)
@@ -74,7 +82,7 @@ async def aask_all(
     run: Run, legs: Sequence[LegCall], query: str, on_error: OnError
 ) -> list[Answer]:
     """Like :func:`ask_all`, on the event loop; a failure that counts cancels the others."""
-    _check(legs)
+    _check(run, legs)
     tasks = [
         asyncio.create_task(_atimed(run, leg, query, number))
         for number, leg in enumerate(legs, start=1)
@@ -97,21 +105,23 @@ async def aask_all(
     return _settled(legs, outcomes, on_error)
 
 
-def _check(legs: Sequence[LegCall]) -> None:
+def _check(run: Run, legs: Sequence[LegCall]) -> None:
     """Before any leg is asked: nothing is half done when an argument is wrong."""
     for leg in legs:
-        refuse_dropped(leg.child, leg.arguments)
+        refuse_dropped(leg.child, leg.arguments, run.config)
 
 
 def _timed(run: Run, leg: LegCall, query: str, number: int) -> Answer:
     began = time.perf_counter()
-    answer = run.call(leg.child, query, tag=f"retriever_{number}", **leg.arguments)
+    answer = run.call(leg.child, leg.question(query), tag=f"retriever_{number}", **leg.arguments)
     return _with_stage(answer, leg, time.perf_counter() - began)
 
 
 async def _atimed(run: Run, leg: LegCall, query: str, number: int) -> Answer:
     began = time.perf_counter()
-    answer = await run.acall(leg.child, query, tag=f"retriever_{number}", **leg.arguments)
+    answer = await run.acall(
+        leg.child, leg.question(query), tag=f"retriever_{number}", **leg.arguments
+    )
     return _with_stage(answer, leg, time.perf_counter() - began)
 
 
@@ -143,7 +153,8 @@ def _may_degrade(error: BaseException) -> bool:
     """Whether it is the leg that failed, and not the call that was wrong."""
     if isinstance(error, ScopeError) or not isinstance(error, Exception):
         return False
-    return isinstance(error, QueryError) or not isinstance(error, UsageError)
+    its_own = isinstance(error, (QueryError, NoDocuments))
+    return its_own or not isinstance(error, UsageError)
 
 
 def named(children: Sequence[RetrieverLike]) -> list[str]:
@@ -157,6 +168,7 @@ def named(children: Sequence[RetrieverLike]) -> list[str]:
 
 
 def _name(child: RetrieverLike) -> str:
+    child = innermost(child)
     own = getattr(child, "name", None)
     if isinstance(own, str):
         return own
@@ -169,6 +181,9 @@ def _name(child: RetrieverLike) -> str:
 def own_k(child: RetrieverLike) -> int | None:
     """How many documents the retriever was told to bring when it was made; None if untold."""
     told = None
+    if isinstance(child, RunnableBindingBase):
+        told = child.kwargs.get("k")
+        return own_k(child.bound) if told is None else told
     if isinstance(child, VectorStoreRetriever):
         told = child.search_kwargs.get("k")
     if told is None and isinstance(child, BaseRetriever) and "k" in child.model_fields_set:

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.config import set_config_context
-from langchain_core.runnables.utils import coro_with_context
 
+from cormorant import defaults
 from cormorant.analysis.normalise import normalise
 from cormorant.errors import CormorantError, ScopeError, UsageError
 from cormorant.langchain.provenance import Answer
@@ -80,15 +79,24 @@ class RewriteError(CormorantError):
 
 def ask_model(run: Run, chain: Runnable[Any, Any], input: Any, tag: str) -> Any:
     """Ask a chain, as a child of the retriever's run."""
-    return run.within(lambda config: chain.invoke(input, config), tag)
+    return run.within(
+        lambda config: chain.invoke(input, config),
+        tag,
+        who=chain,
+        name=tag,
+        share=defaults.REWRITE_SHARE,
+    )
 
 
 async def aask_model(run: Run, chain: Runnable[Any, Any], input: Any, tag: str) -> Any:
     """Like :func:`ask_model`, awaiting the chain's own async method."""
-    config = run.child_config(tag)
-    with set_config_context(config) as context:
-        coro = context.run(chain.ainvoke, input, config)
-        return await coro_with_context(coro, context, create_task=True)
+    return await run.awithin(
+        lambda config: chain.ainvoke(input, config),
+        tag,
+        who=chain,
+        name=tag,
+        share=defaults.REWRITE_SHARE,
+    )
 
 
 def excuse(error: Exception, policy: OnError, instead: str) -> str:
