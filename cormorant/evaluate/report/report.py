@@ -1,0 +1,131 @@
+"""Which systems were judged, how good is each, and which differ from the baseline?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cormorant import defaults
+from cormorant.errors import UsageError
+from cormorant.evaluate.compare.comparison import Comparison, compare_all
+from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.report.latex import latex_table
+from cormorant.evaluate.report.markdown import markdown_table
+from cormorant.evaluate.report.terminal import terminal_table
+
+__all__ = ["Report", "report"]
+
+_MARKS = {"better": "+", "worse": "-", "no significant difference": ""}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """A table of systems and metrics, ready to be printed.
+
+    Attributes:
+        systems: The runs' names, the baseline first.
+        metrics: Metric names.
+        means: System to its mean by metric, in the order of both.
+        comparisons: Metric to the comparison of each system but the baseline, in order.
+        queries: How many were judged.
+        confidence: Of the tests and intervals.
+    """
+
+    systems: tuple[str, ...]
+    metrics: tuple[str, ...]
+    means: tuple[tuple[float, ...], ...]
+    comparisons: Mapping[str, Sequence[Comparison]]
+    queries: int
+    confidence: float
+
+    def mark(self, system: int, metric: str) -> str:
+        """``+`` if the system is significantly better than the baseline, ``-`` if worse."""
+        return _MARKS[self.comparisons[metric][system - 1].verdict] if system else ""
+
+    def rows(self) -> list[list[str]]:
+        """Cells as text, the heads first: name, then a mean with its mark for each metric."""
+        return [
+            ["system", *self.metrics],
+            *(
+                [name, *(f"{m:.4f}{self.mark(i, metric)}" for metric, m in self._by_metric(i))]
+                for i, name in enumerate(self.systems)
+            ),
+        ]
+
+    @property
+    def legend(self) -> str:
+        """What the marks mean, and how many queries it rests on."""
+        count = f"{self.queries} queries."
+        if len(self.systems) == 1:
+            return f"Means over {count}"
+        alpha = f"{1 - self.confidence:.3f}".rstrip("0")
+        several = len(self.systems) - 1
+        by = f", by Holm over {several} systems in each metric" if several > 1 else ""
+        return (
+            f"Means over {count} + significantly better, - significantly worse than "
+            f"{self.systems[0]} (paired randomisation test, p < {alpha}{by})."
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before believing it, a sentence each; the same one is said once."""
+        each = (w for many in self.comparisons.values() for one in many for w in one.warnings)
+        return tuple(dict.fromkeys(each))
+
+    def terminal(self, width: int = 100) -> str:
+        """As plain text in ``width`` columns; more metrics than fit continue below."""
+        return terminal_table(self.rows(), [self.legend, *self._noted()], width)
+
+    def markdown(self) -> str:
+        """As a Markdown table with its legend below."""
+        return markdown_table(self.rows(), [self.legend, *self._noted()])
+
+    def latex(self) -> str:
+        """As a LaTeX table for the booktabs package, escaped, with its legend as the caption."""
+        return latex_table(self.rows(), [self.legend, *self._noted()])
+
+    def _by_metric(self, system: int) -> list[tuple[str, float]]:
+        return list(zip(self.metrics, self.means[system], strict=True))
+
+    def _noted(self) -> list[str]:
+        return [f"Note: {warning}" for warning in self.warnings]
+
+
+def report(
+    baseline: Evaluation,
+    systems: Sequence[Evaluation] = (),
+    metrics: Sequence[str] | None = None,
+    *,
+    confidence: float = defaults.CONFIDENCE,
+    seed: int = defaults.RESAMPLING_SEED,
+) -> Report:
+    """Put one or several judged runs into a table.
+
+    Args:
+        baseline: The first row; the others are compared with it.
+        systems: Further rows, judged for the same queries by the same judgements.
+        metrics: Columns; None takes all of the baseline's.
+        confidence: Of the tests.
+        seed: Of the tests.
+
+    Raises:
+        UsageError: If there is no metric, a run was not judged by one, or the runs cannot be
+            compared; see :func:`~cormorant.evaluate.compare.compare`.
+    """
+    wanted = tuple(baseline.metrics if metrics is None else metrics)
+    if not wanted:
+        raise UsageError("A report needs a metric; got none. Judge the run by one, say ndcg@10.")
+    every = (baseline, *systems)
+    return Report(
+        systems=tuple(each.run.name for each in every),
+        metrics=wanted,
+        means=tuple(tuple(float(each.of(m).mean()) for m in wanted) for each in every),
+        comparisons={
+            metric: compare_all(baseline, systems, metric, confidence=confidence, seed=seed)
+            if systems
+            else ()
+            for metric in wanted
+        },
+        queries=len(baseline.queries),
+        confidence=confidence,
+    )
