@@ -81,8 +81,8 @@ class BM25Retriever(Retriever):
         if "k" in values:
             check_k(values["k"])
         self._request(values)
-        opened = _opened(where, options, values.get("preprocess_func"))
-        super().__init__(vectorstore=opened, **values)
+        values["vectorstore"] = _opened(where, options, values.get("preprocess_func"))
+        super().__init__(**values)
 
     # Making one
 
