@@ -72,6 +72,22 @@ class Searching(OverStore):
     def _answer_vector(self, request: Request, vector: VectorLike, shape: Shape[T]) -> T:
         return shape(self._door.search(request.query(None, vector)), request)
 
+    def verify_embedder(self) -> None:
+        """Refuse another embedder than the store's vectors were made with.
+
+        Searches and additions ask this by themselves; who embeds the question elsewhere, and
+        searches by vector, asks it here.
+
+        Raises:
+            EmbeddingMismatch: Saying what was stored, what came, and what to do.
+            EmbeddingError: If the embedder fails on the probes.
+        """
+        self._guard.verify()
+
+    async def averify_embedder(self) -> None:
+        """Like :meth:`verify_embedder`, awaiting the embedder."""
+        await self._guard.averify()
+
     # Any search type
 
     @override

@@ -12,7 +12,6 @@ from langchain_core.retrievers import RetrieverLike
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.multi_query import LineListOutputParser
 from cormorant.langchain.retrievers.several_questions import SeveralQuestions
 
@@ -84,11 +83,13 @@ class DecompositionRetriever(SeveralQuestions):
         if prompt is None:
             prompt = _PROMPT
             kwargs.setdefault("variants", defaults.SUB_QUESTIONS)
-        if "variants" in prompt.input_variables:
-            wanted = kwargs.get("variants") or defaults.SUB_QUESTIONS
-            check_k(wanted, "variants")
-            prompt = prompt.partial(variants=str(wanted))
-        chain = prompt | llm | LineListOutputParser()
+        chain = cls._chain(
+            prompt,
+            llm,
+            LineListOutputParser(),
+            call=f"{cls.__name__}.from_llm(retriever, llm)",
+            variants=kwargs.get("variants") or defaults.SUB_QUESTIONS,
+        )
         return cls(retriever=retriever, llm_chain=chain, **kwargs)
 
     @override

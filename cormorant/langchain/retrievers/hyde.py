@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -12,24 +13,30 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.config import run_in_executor, set_config_context
-from langchain_core.runnables.utils import coro_with_context
+from langchain_core.runnables.utils import ConfigurableFieldSpec, coro_with_context
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import ScopeError, UsageError
+from cormorant.errors import ConfigError, ScopeError, UsageError
 from cormorant.langchain.embedder import check_embedding
 from cormorant.langchain.embeddings import as_matrix, identity
 from cormorant.langchain.embeddings.naming import uncached
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, from_result
 from cormorant.langchain.request import ACCEPTED, Request, refuse_unknown
+from cormorant.langchain.retrievers.asking import chain_of, check_chain
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
-from cormorant.langchain.retrievers.document_compressors.answers import check_chain
 from cormorant.langchain.retrievers.legs import OnError
-from cormorant.langchain.retrievers.rewriting import RewriteError, excuse, passage, told
+from cormorant.langchain.retrievers.rewriting import (
+    RewriteError,
+    excuse,
+    passage,
+    searchable,
+    told,
+)
 from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["DEFAULT_PROMPT", "HyDERetriever", "HypotheticalDocumentEmbedder"]
@@ -115,7 +122,13 @@ class HypotheticalDocumentEmbedder(Embeddings):
             raise UsageError(
                 f"There is no prompt named {prompt_key!r}; give custom_prompt, or neither."
             )
-        chain = (custom_prompt or DEFAULT_PROMPT) | llm | StrOutputParser()
+        chain = chain_of(
+            custom_prompt or DEFAULT_PROMPT,
+            llm,
+            StrOutputParser(),
+            call=f"{cls.__name__}.from_llm(llm, base_embeddings)",
+            gives=1,
+        )
         return cls(base_embeddings=base_embeddings, llm_chain=chain, **kwargs)
 
     @property
@@ -162,7 +175,8 @@ class HypotheticalDocumentEmbedder(Embeddings):
         config = ensure_config(config)
         try:
             with set_config_context(config) as context:
-                coro = context.run(self.llm_chain.abatch, [text] * self.passages, config)
+                batch = partial(self.llm_chain.abatch, return_exceptions=True)
+                coro = context.run(batch, [text] * self.passages, config)
                 outputs = await coro_with_context(coro, context, create_task=True)
             passages, says = self._read(outputs)
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
@@ -177,19 +191,30 @@ class HypotheticalDocumentEmbedder(Embeddings):
         config = ensure_config(config)
         try:
             with set_config_context(config) as context:
-                outputs = context.run(self.llm_chain.batch, [text] * self.passages, config)
+                batch = partial(self.llm_chain.batch, return_exceptions=True)
+                outputs = context.run(batch, [text] * self.passages, config)
             return self._read(outputs)
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             return [], [self._alone(error)]
 
     def _read(self, outputs: Sequence[Any]) -> tuple[list[str], list[str]]:
-        written = [passage(output, type(self).__name__) for output in outputs]
-        passages = [each for each in written if each]
+        failures = [output for output in outputs if isinstance(output, Exception)]
+        if failures and (len(failures) == len(outputs) or self.on_llm_error == "raise"):
+            raise failures[0]
+        written = [
+            passage(output, type(self).__name__)
+            for output in outputs
+            if not isinstance(output, Exception)
+        ]
+        passages, flaws = searchable([each for each in written if each], "passage")
         if not passages:
-            raise RewriteError("it refused, or wrote nothing")
-        left = len(written) - len(passages)
-        says = f"The model refused to write, or left empty, {left} of {len(written)} passages."
-        return passages, [says] if left else []
+            raise RewriteError(" ".join(("it refused, or wrote nothing usable.", *flaws)))
+        says = [excuse(each, "degrade", "a passage was left out") for each in failures]
+        left = written.count("")
+        if left:
+            whole = len(outputs)
+            says.append(f"The model refused to write, or left empty, {left} of {whole} passages.")
+        return passages, [*says, *flaws]
 
     def _alone(self, error: Exception) -> str:
         return excuse(error, self.on_llm_error, "the question alone was embedded")
@@ -257,7 +282,8 @@ class HyDERetriever(Retriever):
     def __init__(self, **values: Any) -> None:
         store = values.get("vectorstore")
         if not isinstance(store, VectorStore):
-            raise UsageError(f"vectorstore must be a LangChain VectorStore; got {store!r}.")
+            raise ConfigError(f"vectorstore must be a LangChain VectorStore; got {store!r:.80}.")
+        check_chain(values.get("llm_chain"), "llm_chain")
         check_k(values.get("k", defaults.LANGCHAIN_K))
         kind = values.get("search_type", "similarity")
         kinds = ("similarity", "mmr", "hybrid") if isinstance(store, Cormorant) else ("similarity",)
@@ -288,7 +314,13 @@ class HyDERetriever(Retriever):
             prompt: Over one variable, the question.
             **kwargs: The class's other arguments.
         """
-        chain = (prompt or DEFAULT_PROMPT) | llm | StrOutputParser()
+        chain = chain_of(
+            prompt or DEFAULT_PROMPT,
+            llm,
+            StrOutputParser(),
+            call=f"{cls.__name__}.from_llm(llm, vectorstore)",
+            gives=1,
+        )
         return cls(llm_chain=chain, vectorstore=vectorstore, **kwargs)
 
     def _embedder(self) -> HypotheticalDocumentEmbedder:
@@ -301,26 +333,29 @@ class HyDERetriever(Retriever):
             on_llm_error=self.on_llm_error,
         )
 
+    @property
+    @override
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """The configurable fields of the chain."""
+        return self.llm_chain.config_specs
+
     @override
     def _find(self, query: str, run: Run, **asked: Any) -> Answer:
         self._refuse_scope(run)
-        self._verify()
+        if isinstance(self.vectorstore, Cormorant) and self.embeddings is None:
+            self.vectorstore.verify_embedder()
         vector, passages, says = self._embedder().imagine(query, run.child_config("llm_chain"))
         return self._told(self._search(query, vector, run, asked), passages, says)
 
     @override
     async def _afind(self, query: str, run: Run, **asked: Any) -> Answer:
         self._refuse_scope(run)
-        await run_in_executor(None, self._verify)
+        if isinstance(self.vectorstore, Cormorant) and self.embeddings is None:
+            await self.vectorstore.averify_embedder()
         config = run.child_config("llm_chain")
         vector, passages, says = await self._embedder().aimagine(query, config)
         found = await run_in_executor(None, self._search, query, vector, run, asked)
         return self._told(found, passages, says)
-
-    def _verify(self) -> None:
-        """Refuse another embedder than the store's vectors were made with."""
-        if isinstance(self.vectorstore, Cormorant) and self.embeddings is None:
-            self.vectorstore._guard.verify()  # noqa: SLF001 - as its own searches do
 
     def _refuse_scope(self, run: Run) -> None:
         if scope_of(run.config) and not isinstance(self.vectorstore, Cormorant):

@@ -14,7 +14,6 @@ from langchain_core.retrievers import RetrieverLike
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.duplicates import unique
 from cormorant.langchain.retrievers.rewriting import questions
 from cormorant.langchain.retrievers.several_questions import SeveralQuestions
@@ -111,13 +110,16 @@ class MultiQueryRetriever(SeveralQuestions):
         if prompt is None:
             prompt = DEFAULT_QUERY_PROMPT
             kwargs.setdefault("variants", defaults.QUERY_VARIANTS)
-        if "variants" in prompt.input_variables:
-            wanted = kwargs.get("variants") or defaults.QUERY_VARIANTS
-            check_k(wanted, "variants")
-            prompt = prompt.partial(variants=str(wanted))
+        chain = cls._chain(
+            prompt,
+            llm,
+            LineListOutputParser(),
+            call=f"{cls.__name__}.from_llm(retriever, llm)",
+            variants=kwargs.get("variants") or defaults.QUERY_VARIANTS,
+        )
         return cls(
             retriever=retriever,
-            llm_chain=prompt | llm | LineListOutputParser(),
+            llm_chain=chain,
             include_original=include_original,
             parser_key=parser_key,
             **kwargs,

@@ -16,20 +16,21 @@ from typing_extensions import override
 
 from cormorant.errors import UsageError
 from cormorant.langchain.provenance import Answer
-from cormorant.langchain.retrievers.base import Retriever
-from cormorant.langchain.retrievers.calling import Run, takes
-from cormorant.langchain.retrievers.document_compressors.answers import check_chain
+from cormorant.langchain.retrievers.asking import chain_of, check_chain, check_retriever
+from cormorant.langchain.retrievers.base import Retriever, check_k
+from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.legs import OnError
 from cormorant.langchain.retrievers.rewriting import (
     RewriteError,
     aask_model,
     ask_model,
     excuse,
+    flaw,
     passage,
     questions,
+    quoted,
     told,
 )
-from cormorant.langchain.retrievers.several_questions import check_retriever
 
 __all__ = ["DEFAULT_QUERY_PROMPT", "RePhraseQueryRetriever"]
 
@@ -65,6 +66,8 @@ class RePhraseQueryRetriever(Retriever):
         retriever: Any retriever or Runnable from a question to Documents.
         llm_chain: The question (in a call with history ``{"question", "chat_history"}``) to text.
         history_chain: ``{"question", "chat_history"}`` to text; None: ``llm_chain``.
+        k: Documents wanted, of a retriever that takes ``k`` or brings more; by default what it
+            brings.
         on_llm_error: ``raise`` hands on the model's failure.
 
     A call takes ``k`` and ``filter``, which reach the retriever or are refused, and
@@ -88,6 +91,7 @@ class RePhraseQueryRetriever(Retriever):
     retriever: RetrieverLike
     llm_chain: Runnable[Any, Any]
     history_chain: Runnable[Any, Any] | None = None
+    k: int | None = None
     on_llm_error: OnError = "degrade"
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter", "chat_history")
@@ -97,6 +101,8 @@ class RePhraseQueryRetriever(Retriever):
         check_chain(values.get("llm_chain"), "llm_chain")
         if values.get("history_chain") is not None:
             check_chain(values["history_chain"], "history_chain")
+        if values.get("k") is not None:
+            check_k(values["k"])
         super().__init__(**values)
 
     @classmethod
@@ -117,19 +123,22 @@ class RePhraseQueryRetriever(Retriever):
             history_prompt: Over ``question`` and ``chat_history``.
             **kwargs: The class's other arguments.
         """
+        call = f"{cls.__name__}.from_llm(retriever, llm)"
         with_history = _HISTORY_PROMPT if history_prompt is None else history_prompt
+        known = ("question", "chat_history")
         return cls(
             retriever=retriever,
-            llm_chain=prompt | llm | StrOutputParser(),
-            history_chain=with_history | llm | StrOutputParser(),
+            llm_chain=chain_of(prompt, llm, StrOutputParser(), call=call, gives=1),
+            history_chain=chain_of(with_history, llm, StrOutputParser(), call=call, gives=known),
             **kwargs,
         )
 
     @property
     @override
     def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The configurable fields of the retriever and the chain."""
-        below = (self.retriever, self.llm_chain)
+        """The configurable fields of the retriever and the chains."""
+        chains = (self.llm_chain, self.history_chain)
+        below = (self.retriever, *(chain for chain in chains if chain is not None))
         return get_unique_config_specs(spec for child in below for spec in child.config_specs)
 
     @override
@@ -146,8 +155,8 @@ class RePhraseQueryRetriever(Retriever):
             text = self._read(ask_model(run, chain, input, "llm_chain"))
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             text, says = query, self._alone(error)
-        found = run.call(self.retriever, text, tag="retriever", **asked)
-        return told(found, [f"re-phrased: {text}"], says)
+        found = run.call(self.retriever, text, tag="retriever", **self._reaching(asked))
+        return self._told(found, text, says, asked)
 
     @override
     async def _afind(self, query: str, run: Run, **asked: Any) -> Answer:
@@ -157,8 +166,19 @@ class RePhraseQueryRetriever(Retriever):
             text = self._read(await aask_model(run, chain, input, "llm_chain"))
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             text, says = query, self._alone(error)
-        found = await run.acall(self.retriever, text, tag="retriever", **asked)
-        return told(found, [f"re-phrased: {text}"], says)
+        found = await run.acall(self.retriever, text, tag="retriever", **self._reaching(asked))
+        return self._told(found, text, says, asked)
+
+    def _reaching(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The call's arguments, and the k of one's own where the retriever takes one."""
+        own = {"k": self.k} if self.k is not None and takes(self.retriever, "k") else {}
+        return {**own, **asked}
+
+    def _told(
+        self, found: Answer, text: str, says: tuple[str, ...], asked: dict[str, Any]
+    ) -> Answer:
+        k = asked.get("k", self.k)
+        return told(found if k is None else cut(found, k), [f"re-phrased: {text}"], says)
 
     def _asking(self, query: str, history: Any) -> tuple[Runnable[Any, Any], Any]:
         if not history:
@@ -177,9 +197,13 @@ class RePhraseQueryRetriever(Retriever):
         lines = questions(written, self.get_name()) if written else []
         if not lines:
             raise RewriteError("it wrote no query")
-        logger.info("Re-phrased question: %s", lines)
+        logger.info("Re-phrased question: %s", quoted(" ".join(lines)))
         # A query over several lines stays one; with chatter around it, the query alone is left.
-        return " ".join(lines)
+        query = " ".join(lines)
+        wrong = flaw(query)
+        if wrong is not None:
+            raise RewriteError(f"its query cannot be searched for: {wrong}")
+        return query
 
     def _alone(self, error: Exception) -> tuple[str, ...]:
         return (excuse(error, self.on_llm_error, "the question was searched as it was put"),)

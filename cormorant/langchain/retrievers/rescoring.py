@@ -14,12 +14,12 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.langchain.provenance import Answer, journeyed
+from cormorant.langchain.retrievers.asking import check_retriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.fusing_retriever import check_depth
 from cormorant.langchain.retrievers.legs import own_k
 from cormorant.langchain.retrievers.relevance import relevances
-from cormorant.langchain.retrievers.several_questions import check_retriever
 from cormorant.model import Step
 
 __all__ = ["Factor", "Rescoring"]

@@ -19,6 +19,13 @@ from cormorant.analysis.normalise import normalise
 from cormorant.errors import CormorantError, ScopeError, UsageError
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.calling import Run
+from cormorant.langchain.retrievers.chatter import (
+    evaded,
+    refused,
+    unquoted,
+    without_preface,
+    without_talk,
+)
 from cormorant.langchain.retrievers.document_compressors.answers import text_of
 from cormorant.langchain.retrievers.legs import OnError
 
@@ -27,50 +34,26 @@ __all__ = [
     "aask_model",
     "ask_model",
     "excuse",
+    "flaw",
     "key",
     "passage",
     "questions",
-    "refused",
+    "quoted",
+    "read_json",
+    "searchable",
     "told",
     "unthought",
 ]
 
 logger = logging.getLogger(__name__)
 
+_QUOTED: Final = 200  # characters of a model's reply that a message repeats
 _THINKING: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_LINE_ENDS: Final = re.compile("[\r\n\u2028\u2029]+")
+_BLANKS: Final = re.compile("[ \t\r\n]+")
 _FENCE: Final = re.compile(r"^[ \t]*```[\w-]*[ \t]*$", re.MULTILINE)
-_BULLET: Final = re.compile(r"^[-*•‣–]\s+")
-_NUMBER: Final = re.compile(r"^[(（\[]?(\d{1,2})(?:[.)）\]、．]|[:：](?=\s))\s*(?=\D)")
-_LABEL: Final = re.compile(
-    r"^(?:(?:alternative|rephrased?|sub|search|version|variant)[ -]?)*"
-    r"(?:question|query|version|variant|q|问题|子问题|查询|问法)\s*(\d{1,2})\s*[.:：)、-]\s*",
-    re.IGNORECASE,
-)
-_CHATTER: Final = re.compile(
-    r"^(?:sure|certainly|of course|absolutely|okay|ok|great)\s*[!,.:]"
-    r"|^(?:here (?:are|is)|here's|below (?:are|is)|the following)\b.*"
-    r"\b(?:questions?|quer(?:y|ies)|versions?|variants?|alternatives?|rephras\w*|sub-?questions?)\b"
-    r"|^(?:i hope (?:this|these|that|it)|let me know|feel free|hope (?:this|these)|"
-    r"if you (?:need|want|would like|have)|these (?:questions|queries|versions|alternatives))\b"
-    r"|^(?:好的|当然|没问题)[，,。！!：:]"
-    r"|^(?:以下是|下面是|这里是|希望(?:这些|以上|对))",
-    re.IGNORECASE,
-)
-_REFUSAL: Final = re.compile(
-    r"^(?:(?:i'?m|i am)\s+(?:really |very |so |truly )?sorry,? (?:but|i|that)\b"
-    r"|(?:i'?m sorry|sorry)[.,!]"
-    r"|my apologies|i apologi[sz]e"
-    r"|as an? (?:ai|artificial|large language|language)\b"
-    r"|(?:unfortunately,? )?(?:i(?:'m| am) (?:unable|not able) to"
-    r"|i (?:can(?:no|')t|can not|won't|will not|must decline to|do(?:n't| not) feel)) "
-    # What a user cannot do is a question all the same: "I can't log in".
-    r"(?:help|assist|answer|provide|generate|create|comply|fulfil|do (?:that|this|so)|respond|write"
-    r"|rephrase|produce|discuss|continue|engage|comfortable|fabricate|make up|process)"
-    r"|(?:很|非常)?抱歉|对不起[,，]|(?:作为|我是)(?:一个|一名)?(?:AI|人工智能|语言模型|大模型)"
-    r"|我(?:无法|不能|没法)(?:回答|提供|帮助|协助|生成|完成|满足|讨论|继续))",
-    re.IGNORECASE,
-)
-_PAIRS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "「": "」", "`": "`", "*": "*", "_": "_"}
+# Tabs and line ends are part of texts; the other control characters are signs of rubbish.
+_UNSEARCHABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|(?P<half>[\ud800-\udfff])")
 
 
 class RewriteError(CormorantError):
@@ -111,10 +94,35 @@ def excuse(error: Exception, policy: OnError, instead: str) -> str:
     return says
 
 
-def refused(text: str) -> bool:
-    """Whether the text is a refusal or an apology, and nothing to search for."""
-    plain = normalise(text).replace("’", "'").strip(" \t\r\n\"'`*")
-    return bool(_REFUSAL.match(plain))
+def flaw(text: str) -> str | None:
+    """Why what a model wrote cannot be searched for; None if it can."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > defaults.MAX_QUERY_BYTES:
+        return f"it has {size:,} bytes, of at most {defaults.MAX_QUERY_BYTES:,}"
+    found = _UNSEARCHABLE.search(text)
+    if found is not None:
+        kind = "half a surrogate pair" if found["half"] else "a control character"
+        return f"it holds {kind}, {found[0]!r}"
+    return None if text.strip() else "it is empty"
+
+
+def searchable(made: Sequence[str], kind: str) -> tuple[list[str], tuple[str, ...]]:
+    """Of what a model made, that which can be searched for, and what must be said of the rest."""
+    kept, says = [], []
+    for number, each in enumerate(made, start=1):
+        wrong = flaw(each)
+        if wrong is None:
+            kept.append(each)
+        else:
+            says.append(f"The model's {kind} {number} of {len(made)} was left out: {wrong}.")
+    for sentence in says:
+        logger.warning(sentence)
+    return kept, tuple(says)
+
+
+def quoted(text: str) -> str:
+    """A text in a message, cut where it runs on."""
+    return repr(text) if len(text) <= _QUOTED else f"{text[:_QUOTED]!r}…"
 
 
 def unthought(text: str) -> str:
@@ -132,12 +140,12 @@ def unthought(text: str) -> str:
 
 
 def passage(output: Any, who: str) -> str:
-    """What a chain wrote, as one passage: without thinking aloud and code fences.
+    """What a chain wrote, as one passage: without thinking aloud, code fences and greetings.
 
-    Empty if the model refused.
+    Empty if the model refused, or said that it does not know.
     """
-    text = _FENCE.sub("", unthought(text_of(output, who))).strip()
-    return "" if refused(text) else text
+    text = without_preface(_FENCE.sub("", unthought(text_of(output, who))))
+    return "" if refused(text) or evaded(text) else text
 
 
 def questions(output: Any, who: str) -> list[str]:
@@ -164,16 +172,20 @@ def _lines(output: Any, who: str) -> list[str]:
     if isinstance(output, Mapping) and isinstance(output.get("text"), list):
         output = output["text"]  # an LLMChain of old
     listed = _listed(output)
-    if listed is not None:
-        return [_unquoted(line) for line in listed]
-    text = unthought(text_of(output, who))
+    if listed is None:
+        text = _FENCE.sub("", unthought(text_of(output, who)))
+        listed = _listed(read_json(text))
+        if listed is None:
+            return without_talk(_LINE_ENDS.split(text))
+    return [unquoted(line) for line in listed]
+
+
+def read_json(text: str) -> Any:
+    """What a text says as JSON; None if it is none, or nested too deep to be read."""
     try:
-        listed = _listed(json.loads(_FENCE.sub("", text)))
-    except ValueError:
-        listed = None
-    if listed is not None:
-        return [_unquoted(line) for line in listed]
-    return _cleaned([line.strip() for line in _FENCE.sub("", text).splitlines()])
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _listed(output: Any) -> list[str] | None:
@@ -190,43 +202,8 @@ def _listed(output: Any) -> list[str] | None:
                 for each in output
             ]
         if all(isinstance(each, str) for each in output):
-            return [each.strip() for each in output]
+            return [_BLANKS.sub(" ", each).strip() for each in output]
     return None
-
-
-def _cleaned(lines: Sequence[str]) -> list[str]:
-    marked: list[str] = []
-    plain: list[str] = []
-    number = 0
-    for line in lines:
-        bare = line.strip("*_ ") if line.startswith(("**", "__")) else line
-        if not bare or bare.startswith("#") or bare.endswith((":", "：")) or _CHATTER.match(bare):
-            continue
-        rest, number, is_marked = _unmarked(bare, number)
-        (marked if is_marked else plain).append(_unquoted(rest))
-    # Where some lines are numbered or bulleted, the others are talk around them.
-    return [line for line in (marked or plain) if line]
-
-
-def _unmarked(line: str, last: int) -> tuple[str, int, bool]:
-    """The line without its number or bullet, the number, and whether it had one.
-
-    A number counts only where it is the next one, so that ``3.5 mm`` stays what it is.
-    """
-    bullet = _BULLET.match(line)
-    rest = line[bullet.end() :] if bullet else line
-    for pattern in (_LABEL, _NUMBER):
-        found = pattern.match(rest)
-        if found and int(found[1]) in {1, last + 1}:
-            return rest[found.end() :].strip("* "), int(found[1]), True
-    return rest, last, bullet is not None
-
-
-def _unquoted(line: str) -> str:
-    line = line.strip()
-    while len(line) > 2 and _PAIRS.get(line[0]) == line[-1] and line[0] not in line[1:-1]:
-        line = line[1:-1].strip()
-    return line.strip("*") if line.startswith("**") else line
 
 
 def told(answer: Answer, plan: Sequence[str], degraded: Sequence[str]) -> Answer:

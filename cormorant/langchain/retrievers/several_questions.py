@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
     CallbackManagerForRetrieverRun,
 )
+from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables import Runnable, ensure_config
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import UsageError
 from cormorant.langchain.provenance import Answer
+from cormorant.langchain.retrievers.asking import chain_of, check_chain, check_retriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
-from cormorant.langchain.retrievers.document_compressors.answers import check_chain
 from cormorant.langchain.retrievers.fusing import check_rrf_k, fused
 from cormorant.langchain.retrievers.legs import LegCall, OnError, aask_all, ask_all, with_k
 from cormorant.langchain.retrievers.rewriting import (
@@ -31,10 +31,12 @@ from cormorant.langchain.retrievers.rewriting import (
     excuse,
     key,
     questions,
+    quoted,
+    searchable,
     told,
 )
 
-__all__ = ["SeveralQuestions", "check_retriever"]
+__all__ = ["SeveralQuestions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +45,6 @@ class _Asked:
 
     by_name: dict[str, str]
     degraded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _QuestionPerLeg(Run):
-    """A run whose legs are asked different questions: by the tag that tells them apart."""
-
-    by_tag: dict[str, str] | None = None
-
-    def _question(self, query: str, tag: str | None) -> str:
-        return (self.by_tag or {}).get(tag or "", query)
-
-    @override
-    def call(
-        self, child: RetrieverLike, query: str, *, tag: str | None = None, **arguments: Any
-    ) -> Answer:
-        return Run.call(self, child, self._question(query, tag), tag=tag, **arguments)
-
-    @override
-    async def acall(
-        self, child: RetrieverLike, query: str, *, tag: str | None = None, **arguments: Any
-    ) -> Answer:
-        return await Run.acall(self, child, self._question(query, tag), tag=tag, **arguments)
 
 
 class SeveralQuestions(Retriever):
@@ -97,6 +77,21 @@ class SeveralQuestions(Retriever):
         check_rrf_k(values.get("rrf_k", 0), "rrf_k")
         super().__init__(**values)
 
+    @staticmethod
+    def _chain(
+        prompt: object,
+        llm: object,
+        parser: Runnable[Any, Any],
+        *,
+        call: str,
+        variants: int,
+    ) -> Runnable[Any, Any]:
+        """Of a question to what the parser makes; the prompt may say how many are wanted."""
+        if isinstance(prompt, BasePromptTemplate) and "variants" in prompt.input_variables:
+            check_k(variants, "variants")
+            prompt = prompt.partial(variants=str(variants))
+        return chain_of(prompt, llm, parser, call=call, gives=("question",))
+
     @property
     @override
     def config_specs(self) -> list[ConfigurableFieldSpec]:
@@ -119,14 +114,16 @@ class SeveralQuestions(Retriever):
             run_manager: Of the run the model's becomes a child of.
         """
         manager = run_manager or CallbackManagerForRetrieverRun.get_noop_manager()
-        return self._generated(question, Run(manager, ensure_config()))
+        made = self._generated(question, Run(manager, ensure_config()))
+        return searchable(made, self.made)[0]
 
     async def agenerate_queries(
         self, question: str, run_manager: AsyncCallbackManagerForRetrieverRun | None = None
     ) -> list[str]:
         """Like :meth:`generate_queries`, awaiting the chain."""
         manager = run_manager or AsyncCallbackManagerForRetrieverRun.get_noop_manager()
-        return await self._agenerated(question, Run(manager, ensure_config()))
+        made = await self._agenerated(question, Run(manager, ensure_config()))
+        return searchable(made, self.made)[0]
 
     @abstractmethod
     def _log(self, made: Sequence[str]) -> None:
@@ -153,8 +150,8 @@ class SeveralQuestions(Retriever):
             prepared = self._alone(query, error)
         else:
             prepared = self._prepared(query, made)
-        legs, run = self._legs(prepared, run, asked)
-        return self._fused(prepared, ask_all(run, legs, query, self.on_error), asked)
+        answers = ask_all(run, self._legs(prepared, asked), query, self.on_error)
+        return self._fused(prepared, answers, asked)
 
     @override
     async def _afind(self, query: str, run: Run, **asked: Any) -> Answer:
@@ -164,33 +161,31 @@ class SeveralQuestions(Retriever):
             prepared = self._alone(query, error)
         else:
             prepared = self._prepared(query, made)
-        legs, run = self._legs(prepared, run, asked)
-        return self._fused(prepared, await aask_all(run, legs, query, self.on_error), asked)
+        answers = await aask_all(run, self._legs(prepared, asked), query, self.on_error)
+        return self._fused(prepared, answers, asked)
 
     def _alone(self, query: str, error: Exception) -> _Asked:
         says = excuse(error, self.on_llm_error, "the question alone was asked")
         return _Asked({"original": query}, (says,))
 
     def _prepared(self, query: str, made: Sequence[str]) -> _Asked:
-        others = [each for each in made if key(each) != key(query)][: self.variants]
+        kept, says = searchable(made, self.made)
+        if not kept:
+            nothing = f"it made no {self.made} of {quoted(query)} that can be searched for"
+            alone = self._alone(query, RewriteError(nothing))
+            return replace(alone, degraded=(*alone.degraded, *says))
+        others = [each for each in kept if key(each) != key(query)][: self.variants]
         by_name = {f"{self.made} {number}": each for number, each in enumerate(others, start=1)}
-        if not made:
-            nothing = RewriteError(f"it made no {self.made} of {query!r}")
-            return self._alone(query, nothing)
         if self.include_original or not by_name:
             by_name = {"original": query, **by_name}
-        return _Asked(by_name)
+        return _Asked(by_name, says)
 
-    def _legs(self, prepared: _Asked, run: Run, asked: dict[str, Any]) -> tuple[list[LegCall], Run]:
-        legs = [
-            with_k(LegCall(name, self.retriever, {"filter": asked.get("filter")}), asked.get("k"))
-            for name in prepared.by_name
+    def _legs(self, prepared: _Asked, asked: dict[str, Any]) -> list[LegCall]:
+        arguments = {"filter": asked.get("filter")}
+        return [
+            with_k(LegCall(name, self.retriever, arguments, question), asked.get("k"))
+            for name, question in prepared.by_name.items()
         ]
-        by_tag = {
-            f"retriever_{number}": question
-            for number, question in enumerate(prepared.by_name.values(), start=1)
-        }
-        return legs, _QuestionPerLeg(run.manager, run.config, by_tag)
 
     def _fused(self, prepared: _Asked, answers: Sequence[Answer], asked: dict[str, Any]) -> Answer:
         names = list(prepared.by_name)
@@ -200,13 +195,3 @@ class SeveralQuestions(Retriever):
         k = asked.get("k", self.k)
         full = told(answer, plan, prepared.degraded)
         return full if k is None else cut(full, k)
-
-
-def check_retriever(retriever: object) -> None:
-    """Refuse what is no retriever.
-
-    Raises:
-        UsageError: If it is no Runnable.
-    """
-    if not isinstance(retriever, Runnable):
-        raise UsageError(f"retriever must be a retriever or a Runnable; got {retriever!r}.")

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from langchain_core.documents import Document
-from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
-from langchain_core.runnables import Runnable
 from typing_extensions import override
 
 from cormorant.langchain.provenance import journeyed
 from cormorant.langchain.retrievers.document_compressors.answers import (
-    GetInput,
-    asked,
-    check_chain,
-    checked,
     default_get_input,
     plain,
     text_of,
 )
-from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
+from cormorant.langchain.retrievers.document_compressors.compressor import Call
+from cormorant.langchain.retrievers.document_compressors.per_document import PerDocument
+from cormorant.langchain.retrievers.rewriting import unthought
 from cormorant.model import Step
 
 __all__ = ["LLMChainExtractor", "NoOutputParser", "default_get_input"]
@@ -51,11 +47,11 @@ class NoOutputParser(BaseOutputParser[str]):
 
     @override
     def parse(self, text: str) -> str:
-        stripped = text.strip()
+        stripped = unthought(text).strip()
         return "" if plain(stripped) == plain(self.no_output_str) else stripped
 
 
-class LLMChainExtractor(Compressor):
+class LLMChainExtractor(PerDocument):
     """Shortens each document to what a language model finds relevant; drops one with nothing.
 
     Documents keep their ids, metadata, scores and order. All are asked at once, within the
@@ -67,49 +63,21 @@ class LLMChainExtractor(Compressor):
         with_scores: Put scores into ``metadata["_cormorant"]`` of what is returned.
     """
 
-    llm_chain: Runnable[Any, Any]
-    get_input: GetInput = default_get_input
-
-    def __init__(self, **values: Any) -> None:
-        check_chain(values.get("llm_chain"), "llm_chain")
-        super().__init__(**values)
-
-    @classmethod
-    def from_llm(
-        cls,
-        llm: LanguageModelLike,
-        prompt: BasePromptTemplate[Any] | None = None,
-        get_input: GetInput | None = None,
-        **kwargs: Any,
-    ) -> LLMChainExtractor:
-        """Make one from a language model.
-
-        Args:
-            llm: The model.
-            prompt: Over ``question`` and ``context``; its output parser, if it has one, reads
-                the reply.
-            get_input: Question and document to the prompt's variables.
-            **kwargs: The class's other arguments.
-        """
-        prompt = _PROMPT if prompt is None else prompt
-        chain = prompt | llm | (prompt.output_parser or NoOutputParser())
-        return cls(llm_chain=chain, get_input=get_input or default_get_input, **kwargs)
+    default_prompt: ClassVar[BasePromptTemplate[Any]] = _PROMPT
+    default_parser: ClassVar[type[BaseOutputParser[Any]]] = NoOutputParser
 
     @override
     def _compress(self, call: Call) -> Iterable[Document]:
-        return self._shortened(call, self.llm_chain.batch(asked(call, self.get_input), call.config))
+        return self._shortened(call, self._replies(call))
 
     @override
     async def _acompress(self, call: Call) -> Iterable[Document]:
-        outputs = await self.llm_chain.abatch(asked(call, self.get_input), call.config)
-        return self._shortened(call, outputs)
+        return self._shortened(call, await self._areplies(call))
 
-    def _shortened(self, call: Call, outputs: Sequence[Any]) -> list[Document]:
+    def _shortened(self, call: Call, replies: Sequence[Any]) -> list[Document]:
         kept = []
-        for document, output in zip(
-            call.answer, checked(outputs, call, self.get_name()), strict=True
-        ):
-            text = text_of(output, self.get_name())
+        for document, reply in zip(call.answer, replies, strict=True):
+            text = text_of(reply, self.get_name())
             if not text.strip():
                 continue
             sizes = len(text), len(document.page_content)

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from langchain_core.documents import Document
-from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
-from langchain_core.runnables import Runnable
 from typing_extensions import override
 
 from cormorant.langchain.provenance import journeyed
 from cormorant.langchain.retrievers.document_compressors.answers import (
-    GetInput,
-    asked,
-    check_chain,
-    checked,
     default_get_input,
     plain,
     text_of,
 )
-from cormorant.langchain.retrievers.document_compressors.compressor import (
-    Call,
-    Compressor,
-    RerankError,
-)
+from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError
+from cormorant.langchain.retrievers.document_compressors.per_document import PerDocument
+from cormorant.langchain.retrievers.rewriting import quoted, unthought
 from cormorant.model import Step
 
 __all__ = ["BooleanOutputParser", "LLMChainFilter", "default_get_input"]
@@ -59,6 +51,7 @@ class BooleanOutputParser(BaseOutputParser[bool]):
 
     @override
     def parse(self, text: str) -> bool:
+        text = unthought(text)
         if plain(text) in _CHINESE:
             return _CHINESE[plain(text)]
         # The longer one first, so that "NOT RELEVANT" is not read as "RELEVANT".
@@ -68,12 +61,12 @@ class BooleanOutputParser(BaseOutputParser[bool]):
         if len(says) != 1:
             raise RerankError(
                 f"The reply must say {self.true_val} or {self.false_val}, and not both; got "
-                f"{text!r}."
+                f"{quoted(text)}."
             )
         return says == {self.true_val.upper()}
 
 
-class LLMChainFilter(Compressor):
+class LLMChainFilter(PerDocument):
     """Drops each document that a language model finds irrelevant.
 
     Documents keep their ids, metadata, scores and order. All are asked at once, within the
@@ -85,44 +78,20 @@ class LLMChainFilter(Compressor):
         with_scores: Put scores into ``metadata["_cormorant"]`` of what is returned.
     """
 
-    llm_chain: Runnable[Any, Any]
-    get_input: GetInput = default_get_input
-
-    def __init__(self, **values: Any) -> None:
-        check_chain(values.get("llm_chain"), "llm_chain")
-        super().__init__(**values)
-
-    @classmethod
-    def from_llm(
-        cls,
-        llm: LanguageModelLike,
-        prompt: BasePromptTemplate[Any] | None = None,
-        **kwargs: Any,
-    ) -> LLMChainFilter:
-        """Make one from a language model.
-
-        Args:
-            llm: The model.
-            prompt: Over ``question`` and ``context``; its output parser, if it has one, reads
-                the reply.
-            **kwargs: The class's other arguments.
-        """
-        prompt = _PROMPT if prompt is None else prompt
-        chain = prompt | llm | (prompt.output_parser or BooleanOutputParser())
-        return cls(llm_chain=chain, **kwargs)
+    default_prompt: ClassVar[BasePromptTemplate[Any]] = _PROMPT
+    default_parser: ClassVar[type[BaseOutputParser[Any]]] = BooleanOutputParser
 
     @override
     def _compress(self, call: Call) -> Iterable[Document]:
-        return self._relevant(call, self.llm_chain.batch(asked(call, self.get_input), call.config))
+        return self._relevant(call, self._replies(call))
 
     @override
     async def _acompress(self, call: Call) -> Iterable[Document]:
-        outputs = await self.llm_chain.abatch(asked(call, self.get_input), call.config)
-        return self._relevant(call, outputs)
+        return self._relevant(call, await self._areplies(call))
 
-    def _relevant(self, call: Call, outputs: Sequence[Any]) -> list[Document]:
+    def _relevant(self, call: Call, replies: Sequence[Any]) -> list[Document]:
         who = self.get_name()
-        verdicts = [_verdict(output, who) for output in checked(outputs, call, who)]
+        verdicts = [_verdict(reply, who) for reply in replies]
         step = Step("llm_filter", kept=True, says=f"{who}: relevant.")
         return [
             journeyed(document, step)

@@ -7,24 +7,33 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel, BaseLanguageModel
-from langchain_core.output_parsers import StrOutputParser
+from langchain_core.language_models import BaseChatModel, BaseLanguageModel, LanguageModelLike
+from langchain_core.messages import BaseMessage
 from langchain_core.prompts import BasePromptTemplate, ChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableSerializable
-from pydantic import BaseModel, ConfigDict, Field
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableSerializable,
+    RunnableWithFallbacks,
+)
+from langchain_core.runnables.base import RunnableBindingBase
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import QueryError
 from cormorant.langchain.provenance import Answer
+from cormorant.langchain.retrievers.asking import chain_of, check_chain, model_of
 from cormorant.langchain.retrievers.base import check_k
-from cormorant.langchain.retrievers.document_compressors.answers import check_chain
+from cormorant.langchain.retrievers.document_compressors.answers import text_of
 from cormorant.langchain.retrievers.document_compressors.compressor import (
     Call,
     Compressor,
     RerankError,
 )
 from cormorant.langchain.retrievers.document_compressors.ranking import placed
+from cormorant.langchain.retrievers.rewriting import unthought
 
 __all__ = ["LLMListwiseRerank", "RankDocuments"]
 
@@ -40,6 +49,7 @@ most helpful first. Each id once.""",
         ("human", "{query}"),
     ]
 )
+_DIGITS: Final = 18
 _AS_TEXT: Final = "\n\nWrite the ids in square brackets and nothing else, such as: [1] > [0]"
 
 
@@ -90,7 +100,7 @@ class LLMListwiseRerank(Compressor):
     @classmethod
     def from_llm(
         cls,
-        llm: BaseLanguageModel[Any],
+        llm: LanguageModelLike,
         *,
         prompt: BasePromptTemplate[Any] | None = None,
         **kwargs: Any,
@@ -98,15 +108,26 @@ class LLMListwiseRerank(Compressor):
         """Make one from a language model.
 
         Args:
-            llm: The model. One that calls tools gives a list of ids; another is asked for text
-                like ``[2] > [0] > [1]``.
+            llm: The model, or any Runnable from a prompt to text. A model that calls tools gives
+                a list of ids, also behind ``bind``, ``with_retry`` and ``with_fallbacks``;
+                another is asked for text like ``[2] > [0] > [1]``.
             prompt: Over ``context`` (the documents and their ids) and ``query``.
             **kwargs: The class's other arguments.
+
+        Raises:
+            ConfigError: If there is no model, or the prompt has other variables.
         """
-        prompt = _PROMPT if prompt is None else prompt
-        as_text = not _is_structured(llm)
-        model = llm | StrOutputParser() if as_text else llm.with_structured_output(RankDocuments)
-        return cls(reranker=Ordering(ids=prompt | model, as_text=as_text), **kwargs)
+        call = f"{cls.__name__}.from_llm(llm)"
+        model = model_of(llm, call)
+        structured = _structured(model)
+        chain = chain_of(
+            _PROMPT if prompt is None else prompt,
+            model if structured is None else structured,
+            RunnableLambda(_ids).with_config(run_name="read_ids"),
+            call=call,
+            gives=("context", "query"),
+        )
+        return cls(reranker=Ordering(ids=chain, as_text=structured is None), **kwargs)
 
     @override
     def _compress(self, call: Call) -> Answer:
@@ -183,7 +204,7 @@ class LLMListwiseRerank(Compressor):
 class Ordering(RunnableSerializable[dict[str, Any], list[Document]]):
     """``{"query", "documents"}`` to the documents in the order a chain gives their ids."""
 
-    ids: Runnable[Any, Any]
+    ids: Runnable[Any, list[int]]
     as_text: bool
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -201,11 +222,10 @@ class Ordering(RunnableSerializable[dict[str, Any], list[Document]]):
         return await self._acall_with_config(self._aorder, input, config, **kwargs)  # type: ignore[arg-type]
 
     def _order(self, input: dict[str, Any], config: RunnableConfig) -> list[Document]:
-        return _by_ids(input["documents"], _ids(self.ids.invoke(self._shown(input), config)))
+        return _by_ids(input["documents"], self.ids.invoke(self._shown(input), config))
 
     async def _aorder(self, input: dict[str, Any], config: RunnableConfig) -> list[Document]:
-        ids = _ids(await self.ids.ainvoke(self._shown(input), config))
-        return _by_ids(input["documents"], ids)
+        return _by_ids(input["documents"], await self.ids.ainvoke(self._shown(input), config))
 
     def _shown(self, input: Mapping[str, Any]) -> dict[str, Any]:
         """The documents with their ids, counted from 0, as a prompt's variables."""
@@ -217,14 +237,28 @@ class Ordering(RunnableSerializable[dict[str, Any], list[Document]]):
         return {"query": query, "context": "\n\n".join(shown)}
 
 
-def _is_structured(llm: BaseLanguageModel[Any]) -> bool:
+def _structured(llm: Runnable[Any, Any]) -> Runnable[Any, Any] | None:
+    """The model, made to give a RankDocuments; None if it can only be asked for text.
+
+    What was bound to a model, its retries and its fallbacks stay around it.
+    """
+    if isinstance(llm, RunnableBindingBase):
+        bound = _structured(llm.bound)
+        return None if bound is None else llm.model_copy(update={"bound": bound})
+    if isinstance(llm, RunnableWithFallbacks):
+        first, *others = [_structured(each) for each in llm.runnables]
+        if first is None or None in others:
+            return None  # they share one prompt
+        return llm.model_copy(update={"runnable": first, "fallbacks": others})
+    if not isinstance(llm, BaseLanguageModel):
+        return None
     kind = type(llm)
-    if kind.with_structured_output not in {
+    own = kind.with_structured_output not in {
         BaseLanguageModel.with_structured_output,
         BaseChatModel.with_structured_output,
-    }:
-        return True
-    return isinstance(llm, BaseChatModel) and type(llm).bind_tools is not BaseChatModel.bind_tools
+    }
+    binds = isinstance(llm, BaseChatModel) and type(llm).bind_tools is not BaseChatModel.bind_tools
+    return llm.with_structured_output(RankDocuments) if own or binds else None
 
 
 def _by_ids(documents: Sequence[Document], ids: Sequence[int]) -> Answer:
@@ -245,13 +279,32 @@ def _by_ids(documents: Sequence[Document], ids: Sequence[int]) -> Answer:
 
 
 def _ids(ranking: Any) -> list[int]:
+    """The ids in what a model gave: a RankDocuments, its fields, a list of ids, or text.
+
+    Raises:
+        RerankError: If it is something else.
+    """
+    if isinstance(ranking, (BaseMessage, str)):
+        return _ids_in(unthought(text_of(ranking, "LLMListwiseRerank")))
     if isinstance(ranking, RankDocuments):
         return ranking.ranked_document_ids
+    given = ranking
     if isinstance(ranking, Mapping):
-        return RankDocuments.model_validate(ranking).ranked_document_ids
-    if isinstance(ranking, str):
-        inside = " ".join(re.findall(r"\[([\d\s,]*)\]", ranking))
-        if not inside and not re.sub(r"[\d\s,;>]", "", ranking):
-            inside = ranking  # numbers and nothing else
-        return [int(number) for number in re.findall(r"\d+", inside)]
-    raise RerankError(f"The model must give a list of ids; it gave {ranking!r}.")
+        if isinstance(ranking.get("text"), str):
+            return _ids_in(ranking["text"])  # an LLMChain of old
+        given = ranking.get("ranked_document_ids")
+    try:
+        return RankDocuments.model_validate({"ranked_document_ids": given}).ranked_document_ids
+    except ValidationError as error:
+        raise RerankError(
+            f"The model must give a list of ids; it gave {ranking!r:.200}. Text such as [2] > [0] "
+            "is taken too, and a dict with ranked_document_ids."
+        ) from error
+
+
+def _ids_in(text: str) -> list[int]:
+    inside = " ".join(re.findall(r"\[([\d\s,]*)\]", text))
+    if not inside and not re.sub(r"[\d\s,;>]", "", text):
+        inside = text  # numbers and nothing else
+    # A longer one is no document's id, and Python may refuse to read it.
+    return [int(number[:_DIGITS]) for number in re.findall(r"\d+", inside)]

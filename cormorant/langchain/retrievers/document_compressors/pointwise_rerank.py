@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
-from langchain_core.runnables import Runnable
 from typing_extensions import override
 
 from cormorant.analysis.normalise import normalise
-from cormorant.langchain.retrievers.document_compressors.answers import (
-    GetInput,
-    asked,
-    check_chain,
-    checked,
-    default_get_input,
-    text_of,
-)
+from cormorant.langchain.retrievers.document_compressors.answers import text_of
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError
+from cormorant.langchain.retrievers.document_compressors.per_document import PerDocument
 from cormorant.langchain.retrievers.document_compressors.reranker import Reranker
+from cormorant.langchain.retrievers.rewriting import quoted, unthought
 
 __all__ = ["LLMPointwiseRerank", "ScoreOutputParser"]
 
@@ -57,14 +50,14 @@ class ScoreOutputParser(BaseOutputParser[float]):
 
     @override
     def parse(self, text: str) -> float:
-        bare = _SCALE.sub(" ", normalise(text))
+        bare = _SCALE.sub(" ", normalise(unthought(text)))
         numbers = {float(found) for found in _NUMBER.findall(bare)}
         if len(numbers) != 1 or not 1 <= min(numbers) <= 10:
-            raise RerankError(f"The reply must be one number from 1 to 10; got {text!r}.")
+            raise RerankError(f"The reply must be one number from 1 to 10; got {quoted(text)}.")
         return numbers.pop()
 
 
-class LLMPointwiseRerank(Reranker):
+class LLMPointwiseRerank(PerDocument, Reranker):
     """Has a language model grade each document from 1 to 10, and keeps the best.
 
     Documents with equal grades stay in their earlier order. All are asked at once, within the
@@ -78,47 +71,20 @@ class LLMPointwiseRerank(Reranker):
         with_scores: Put scores into ``metadata["_cormorant"]`` of what is returned.
     """
 
-    llm_chain: Runnable[Any, Any]
-    get_input: GetInput = default_get_input
-
-    def __init__(self, **values: Any) -> None:
-        check_chain(values.get("llm_chain"), "llm_chain")
-        super().__init__(**values)
-
-    @classmethod
-    def from_llm(
-        cls,
-        llm: LanguageModelLike,
-        prompt: BasePromptTemplate[Any] | None = None,
-        **kwargs: Any,
-    ) -> LLMPointwiseRerank:
-        """Make one from a language model.
-
-        Args:
-            llm: The model.
-            prompt: Over ``question`` and ``context``; its output parser, if it has one, reads
-                the reply.
-            **kwargs: The class's other arguments.
-        """
-        prompt = _PROMPT if prompt is None else prompt
-        chain = prompt | llm | (prompt.output_parser or ScoreOutputParser())
-        return cls(llm_chain=chain, **kwargs)
+    default_prompt: ClassVar[BasePromptTemplate[Any]] = _PROMPT
+    default_parser: ClassVar[type[BaseOutputParser[Any]]] = ScoreOutputParser
 
     @override
     def _scores(self, call: Call) -> dict[int, float]:
-        return self._grades(call, self.llm_chain.batch(asked(call, self.get_input), call.config))
+        return self._grades(self._replies(call))
 
     @override
     async def _ascores(self, call: Call) -> dict[int, float]:
-        outputs = await self.llm_chain.abatch(asked(call, self.get_input), call.config)
-        return self._grades(call, outputs)
+        return self._grades(await self._areplies(call))
 
-    def _grades(self, call: Call, outputs: Sequence[Any]) -> dict[int, float]:
+    def _grades(self, replies: Sequence[Any]) -> dict[int, float]:
         who = self.get_name()
-        return {
-            position: _grade(output, who)
-            for position, output in enumerate(checked(outputs, call, who))
-        }
+        return {position: _grade(reply, who) for position, reply in enumerate(replies)}
 
     @override
     def _relevance(self, score: float) -> float:

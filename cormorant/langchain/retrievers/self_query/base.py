@@ -24,15 +24,15 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import FilterError, UsageError
+from cormorant.errors import ConfigError, FilterError, UsageError
 from cormorant.filters import describe, escape_field, parse
 from cormorant.langchain.filtering import both
 from cormorant.langchain.filters import CormorantTranslator
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import refuse_unknown
+from cormorant.langchain.retrievers.asking import check_chain, model_of
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
-from cormorant.langchain.retrievers.document_compressors.answers import check_chain
 from cormorant.langchain.retrievers.duplicates import unique
 from cormorant.langchain.retrievers.legs import OnError
 from cormorant.langchain.retrievers.rewriting import (
@@ -40,6 +40,8 @@ from cormorant.langchain.retrievers.rewriting import (
     aask_model,
     ask_model,
     excuse,
+    flaw,
+    quoted,
     told,
 )
 from cormorant.langchain.retrievers.self_query.constructor import (
@@ -131,7 +133,7 @@ class SelfQueryRetriever(Retriever):
         check_chain(values.get("query_constructor"), "query_constructor")
         store = values.get("vectorstore")
         if not isinstance(store, VectorStore):
-            raise UsageError(f"vectorstore must be a LangChain VectorStore; got {store!r}.")
+            raise ConfigError(f"vectorstore must be a LangChain VectorStore; got {store!r:.80}.")
         if values.get("structured_query_translator") is None:
             values["structured_query_translator"] = _translator(store)
         if values.get("metadata_field_info") is not None:
@@ -182,6 +184,7 @@ class SelfQueryRetriever(Retriever):
             use_original_query: Search the text as it was put, with the filter.
             **kwargs: The class's other arguments.
         """
+        model_of(llm, f"{cls.__name__}.from_llm(llm, vectorstore, document_contents)")
         translator = structured_query_translator or _translator(vectorstore)
         made = dict(chain_kwargs or {})
         refuse_unknown(made, _CHAIN_KWARGS, "chain_kwargs")
@@ -191,7 +194,10 @@ class SelfQueryRetriever(Retriever):
                 if getattr(translator, name) is not None:
                     made[name] = getattr(translator, name)
         fields = _fields(vectorstore) if metadata_field_info is None else metadata_field_info
-        chain = query_constructor(llm, document_contents, fields, enable_limit=enable_limit, **made)
+        call = f"{cls.__name__}.from_llm(llm, vectorstore, document_contents)"
+        chain = query_constructor(
+            llm, document_contents, fields, enable_limit=enable_limit, call=call, **made
+        )
         return cls(
             query_constructor=chain,
             vectorstore=vectorstore,
@@ -243,9 +249,9 @@ class SelfQueryRetriever(Retriever):
             RewriteError: If it does not hold.
         """
         if not isinstance(made, StructuredQuery):
-            raise RewriteError(f"query_constructor must give a StructuredQuery; got {made!r}")
+            raise RewriteError(f"query_constructor must give a StructuredQuery; got {made!r:.200}")
         if self.verbose:
-            logger.info("Generated query: %s", made)
+            logger.info("Generated query: %s", quoted(str(made)))
         if made.filter is not None:
             self._check_fields(made.filter, run)
             checked = typed(made.filter, self.metadata_field_info or ())
@@ -253,6 +259,10 @@ class SelfQueryRetriever(Retriever):
         try:
             text, arguments = self.structured_query_translator.visit_structured_query(made)
             arguments = dict(arguments)
+            if isinstance(arguments.get("filter"), Mapping) and isinstance(
+                self.vectorstore, (Cormorant, InMemoryVectorStore)
+            ):
+                parse(arguments["filter"])  # before the search, where it would be the caller's
             if isinstance(self.vectorstore, InMemoryVectorStore) and "filter" in arguments:
                 arguments["filter"] = _predicate(arguments["filter"])
         except (FilterError, ValueError, TypeError) as error:
@@ -261,6 +271,8 @@ class SelfQueryRetriever(Retriever):
             arguments["k"] = min(made.limit, self._most())
         if self.use_original_query or not text.strip():
             text = query
+        elif (wrong := flaw(text)) is not None:
+            raise RewriteError(f"its query cannot be searched for: {wrong}")
         return _Prepared(text, arguments)
 
     def _most(self) -> int:
@@ -275,7 +287,8 @@ class SelfQueryRetriever(Retriever):
             for name in named:
                 if name not in known:
                     raise RewriteError(
-                        f"the filter names {name!r}; it may name {', '.join(known) or 'nothing'}"
+                        f"the filter names {quoted(name)}; it may name "
+                        f"{', '.join(known) or 'nothing'}"
                     )
         if isinstance(self.vectorstore, Cormorant):
             scope = scope_of(run.config)
@@ -284,7 +297,7 @@ class SelfQueryRetriever(Retriever):
                 # In the scope alone: what a tenant's model says must not tell of others' fields.
                 if not store.store.count({escape_field(name): {"$exists": True}}):
                     raise RewriteError(
-                        f"the filter names {name!r}, which no document of the store has"
+                        f"the filter names {quoted(name)}, which no document of the store has"
                     )
 
     def _call(self, prepared: _Prepared, asked: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -13,12 +13,17 @@ from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from langchain_core.runnables import Runnable
 from langchain_core.structured_query import Comparator, Operator, StructuredQuery
-from langchain_core.utils.json import parse_json_markdown
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
 
-from cormorant.errors import UsageError
-from cormorant.langchain.retrievers.rewriting import RewriteError, unthought
+from cormorant.errors import ConfigError, UsageError
+from cormorant.langchain.retrievers.asking import chain_of
+from cormorant.langchain.retrievers.rewriting import (
+    RewriteError,
+    quoted,
+    read_json,
+    unthought,
+)
 from cormorant.langchain.retrievers.self_query.expression import parse_expression
 
 __all__ = ["AttributeInfo", "StructuredQueryOutputParser", "attributes", "query_constructor"]
@@ -103,31 +108,41 @@ class StructuredQueryOutputParser(BaseOutputParser[StructuredQuery]):
 
     @override
     def parse(self, text: str) -> StructuredQuery:
-        said = _json(unthought(text))
+        said = _said(unthought(text))
         query, filter, limit = said.get("query"), said.get("filter"), said.get("limit")
         if query is not None and not isinstance(query, str):
-            raise RewriteError(f"the query must be text; it is {query!r}")
+            raise RewriteError(f"the query must be text; it is {query!r:.200}")
         directive = None
         if isinstance(filter, str) and filter.strip().upper() not in {"", "NO_FILTER", "NONE"}:
             directive = parse_expression(
                 filter, comparators=self.comparators, operators=self.operators
             )
         elif filter and not isinstance(filter, str):
-            raise RewriteError(f"the filter must be an expression in a string; it is {filter!r}")
-        if isinstance(limit, str) and limit.strip().isdigit():
-            limit = int(limit)
-        counts = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
-        return StructuredQuery(query=query or "", filter=directive, limit=limit if counts else None)
+            raise RewriteError(
+                f"the filter must be an expression in a string; it is {filter!r:.200}"
+            )
+        return StructuredQuery(query=query or "", filter=directive, limit=_count(limit))
 
 
-def _json(text: str) -> dict[str, Any]:
-    inside = re.search(r"\{.*\}", text, re.DOTALL)
-    try:
-        said = parse_json_markdown(text if inside is None else inside[0])
-    except ValueError as error:  # JSONDecodeError is one
-        raise RewriteError(f"the model must answer in JSON; it said {text!r}") from error
+def _count(limit: Any) -> int | None:
+    """How many documents were asked for; None if no number of documents was said."""
+    if isinstance(limit, str):
+        written = limit.strip()
+        limit = int(written) if re.fullmatch(r"[0-9]{1,18}", written) else None
+    counts = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
+    return limit if counts else None
+
+
+def _said(text: str) -> dict[str, Any]:
+    """The object in a reply, with or without talk around it.
+
+    A reply that was cut off is refused: half a filter would let through what the whole would not.
+    """
+    said = read_json(text[text.find("{") : text.rfind("}") + 1])
+    if said is None:
+        raise RewriteError(f"the model must answer in JSON; it said {quoted(text)}")
     if not isinstance(said, dict) or not {"query", "filter"} & set(said):
-        raise RewriteError(f"the model must give a query and a filter; it said {text!r}")
+        raise RewriteError(f"the model must give a query and a filter; it said {quoted(text)}")
     return said
 
 
@@ -141,6 +156,7 @@ def query_constructor(
     enable_limit: bool = False,
     examples: Sequence[tuple[str, Mapping[str, Any]]] = (),
     prompt: BasePromptTemplate[Any] | None = None,
+    call: str = "query_constructor(llm, document_contents, metadata_field_info)",
 ) -> Runnable[Any, StructuredQuery]:
     """A chain from ``{"query"}`` to a StructuredQuery.
 
@@ -154,8 +170,14 @@ def query_constructor(
         examples: Questions, and the JSON object each should become.
         prompt: Over ``query``, and any of ``contents``, ``schema``, ``limit``, ``comparators``,
             ``operators``, ``today`` and ``examples``.
+        call: What an error says was called.
+
+    Raises:
+        ConfigError: If there is no model, or the prompt has other variables.
     """
     prompt = _PROMPT if prompt is None else prompt
+    if not isinstance(prompt, BasePromptTemplate):
+        raise ConfigError(f"{call} takes a prompt template as prompt; got {prompt!r:.80}.")
     described = {
         each.name: {"description": each.description, "type": each.type}
         for each in attributes(metadata_field_info)
@@ -171,11 +193,18 @@ def query_constructor(
         "comparators": ", ".join(each.value for each in allowed_comparators),
         "operators": ", ".join(each.value for each in allowed_operators),
         "examples": shown,
-        "today": lambda: datetime.now(UTC).date().isoformat(),
+        "today": _today,
     }
     told = {name: value for name, value in known.items() if name in prompt.input_variables}
     parser = StructuredQueryOutputParser(
         comparators=tuple(allowed_comparators), operators=tuple(allowed_operators)
     )
-    chain: Runnable[Any, StructuredQuery] = prompt.partial(**told) | llm | parser
+    chain: Runnable[Any, StructuredQuery] = chain_of(
+        prompt.partial(**told), llm, parser, call=call, gives=("query",)
+    )
     return chain.with_config(run_name="query_constructor")
+
+
+def _today() -> str:
+    """Asked anew in each call; no lambda, so that the chain can be pickled."""
+    return datetime.now(UTC).date().isoformat()

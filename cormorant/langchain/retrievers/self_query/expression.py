@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,7 +17,7 @@ from langchain_core.structured_query import (
 )
 
 from cormorant import defaults
-from cormorant.langchain.retrievers.rewriting import RewriteError
+from cormorant.langchain.retrievers.rewriting import RewriteError, quoted
 
 __all__ = ["parse_expression"]
 
@@ -28,6 +29,7 @@ _TOKEN: Final = re.compile(
     |(?P<word>[^\W\d][\w.-]*))""",
     re.VERBOSE,
 )
+_DIGITS: Final = 400  # more than the largest float has
 _CONSTANTS: Final = {"true": True, "false": False}
 _COMPARATORS: Final = {each.value: each for each in Comparator}
 _OPERATORS: Final = {each.value: each for each in Operator}
@@ -74,7 +76,9 @@ class _Parser:
         kind, name = self._next()
         name = name.lower()
         if kind != "word" or name not in self._allowed:
-            raise self._error(f"says {name!r} where one of {', '.join(self._allowed)} must stand")
+            raise self._error(
+                f"says {quoted(name)} where one of {', '.join(self._allowed)} must stand"
+            )
         self._mark("(")
         if name in _OPERATORS:
             parts = [self.expression(depth + 1)]
@@ -84,7 +88,7 @@ class _Parser:
             return Operation(operator=_OPERATORS[name], arguments=parts)
         kind, attribute = self._next()
         if kind not in {"string", "word"}:
-            raise self._error(f"has {attribute!r} where an attribute's name must stand")
+            raise self._error(f"has {quoted(attribute)} where an attribute's name must stand")
         self._mark(",")
         value = self._value()
         self._mark(")")
@@ -96,27 +100,37 @@ class _Parser:
 
     def end(self) -> None:
         if self._at < len(self._tokens):
-            raise self._error(f"goes on with {self._tokens[self._at][1]!r} after its end")
+            raise self._error(f"goes on with {quoted(self._tokens[self._at][1])} after its end")
 
-    def _value(self) -> Any:
+    def _value(self, *, in_list: bool = False) -> Any:
         kind, token = self._next()
-        if (kind, token) == ("mark", "["):
+        if (kind, token) == ("mark", "[") and not in_list:
             values: list[Any] = []
             while not self._taken("]"):
                 if values:
                     self._mark(",")
-                values.append(self._value())
+                values.append(self._value(in_list=True))
             return values
         if kind == "string":
             return _unquoted(token)
         if kind == "number":
-            return float(token) if re.search(r"[.eE]", token) else int(token)
+            return self._number(token)
         if kind == "date":
             sort = "date" if len(token) == len("2024-01-05") else "datetime"
             return {"type": sort, sort: token}
         if kind == "word" and token.lower() in _CONSTANTS:
             return _CONSTANTS[token.lower()]
-        raise self._error(f"has {token!r} where a value must stand")
+        raise self._error(f"has {quoted(token)} where a value must stand")
+
+    def _number(self, token: str) -> int | float:
+        if not re.search(r"[.eE]", token):
+            if len(token) > _DIGITS:  # Python refuses to read far longer ones
+                raise self._error(f"has a number of {len(token)} digits")
+            return int(token)
+        value = float(token)
+        if math.isinf(value):
+            raise self._error(f"has a number that is too large, {quoted(token)}")
+        return value
 
     def _next(self) -> tuple[str, str]:
         if self._at == len(self._tokens):
@@ -133,10 +147,10 @@ class _Parser:
     def _mark(self, mark: str) -> None:
         _, token = self._next()
         if token != mark:
-            raise self._error(f"has {token!r} where {mark!r} must stand")
+            raise self._error(f"has {quoted(token)} where {mark!r} must stand")
 
     def _error(self, says: str) -> RewriteError:
-        return RewriteError(f"the filter {self._text!r} {says}")
+        return RewriteError(f"the filter {quoted(self._text)} {says}")
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
@@ -146,7 +160,9 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise RewriteError(f"the filter {text!r} cannot be read at {text[at : at + 20]!r}")
+            raise RewriteError(
+                f"the filter {quoted(text)} cannot be read at {text[at : at + 20]!r}"
+            )
         tokens.append((str(found.lastgroup), str(found[str(found.lastgroup)])))
         at = found.end()
     return tokens

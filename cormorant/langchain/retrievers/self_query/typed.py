@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -59,15 +60,18 @@ def _value(value: Any, kind: str, directive: Comparison) -> Any:
         value = str(value)
     if not fits:
         raise RewriteError(
-            f"the filter compares {directive.attribute!r}, of type {kind}, with {directive.value!r}"
+            f"the filter compares {directive.attribute!r}, of type {kind}, with "
+            f"{directive.value!r:.200}"
         )
     return value
 
 
 def _number(text: str) -> float | None:
+    """The number a text says; None if it says none, or one that is not finite."""
     for read in (int, float):
         try:
-            return read(text)
+            value = read(text)
         except ValueError:
             continue
+        return value if -math.inf < value < math.inf else None
     return None
