@@ -2,26 +2,69 @@
 
 from __future__ import annotations
 
+from cormorant.evaluate.answers import Reply, ranking_of
+from cormorant.evaluate.comparing import Comparison, compare, compare_all
 from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.files import (
+    read_qrels,
+    read_queries,
+    read_run,
+    write_qrels,
+    write_queries,
+    write_run,
+)
+from cormorant.evaluate.formats.beir import read_beir, read_beir_corpus, write_beir
+from cormorant.evaluate.formats.trec import parse_qrels
+from cormorant.evaluate.gate import Gate, Verdict, check_gates
+from cormorant.evaluate.golden import Golden
 from cormorant.evaluate.judging import judge
+from cormorant.evaluate.keeping import forget_golden, keep_golden, kept_golden
 from cormorant.evaluate.metrics.ndcg import mean_ndcg, ndcg
 from cormorant.evaluate.names import DEFAULT_METRICS, METRICS, parse_metric, parse_metrics
-from cormorant.evaluate.qrels import Qrels, parse_qrels, read_qrels
+from cormorant.evaluate.qrels import Qrels
+from cormorant.evaluate.reporting import Report, report
 from cormorant.evaluate.run import Cost, Ranking, Run
+from cormorant.evaluate.running import System, run_system
+from cormorant.evaluate.store_system import StoreSystem
 
 __all__ = [
     "DEFAULT_METRICS",
     "METRICS",
+    "Comparison",
     "Cost",
     "Evaluation",
+    "Gate",
+    "Golden",
     "Qrels",
     "Ranking",
+    "Reply",
+    "Report",
     "Run",
+    "StoreSystem",
+    "System",
+    "Verdict",
+    "check_gates",
+    "compare",
+    "compare_all",
+    "forget_golden",
     "judge",
+    "keep_golden",
+    "kept_golden",
     "mean_ndcg",
     "ndcg",
     "parse_metric",
     "parse_metrics",
     "parse_qrels",
+    "ranking_of",
+    "read_beir",
+    "read_beir_corpus",
     "read_qrels",
+    "read_queries",
+    "read_run",
+    "report",
+    "run_system",
+    "write_beir",
+    "write_qrels",
+    "write_queries",
+    "write_run",
 ]

@@ -10,9 +10,9 @@ from typing import Final, Literal, Self
 
 from cormorant import defaults
 from cormorant.errors import UsageError
-from cormorant.evaluate.compare.comparison import Comparison, compare
-from cormorant.evaluate.compare.interval import Interval, bootstrap_interval
-from cormorant.evaluate.compare.pairing import cut_differently, named
+from cormorant.evaluate.comparing.comparison import Comparison, compare
+from cormorant.evaluate.comparing.interval import Interval, bootstrap_interval
+from cormorant.evaluate.comparing.pairing import cut_differently, named
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.names import parse_metric
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.errors import UsageError
-from cormorant.evaluate.compare.holes import Holes, holes
-from cormorant.evaluate.compare.holm import holm
-from cormorant.evaluate.compare.interval import Interval, bootstrap_interval
-from cormorant.evaluate.compare.pairing import cut_differently, named, paired
-from cormorant.evaluate.compare.randomisation import randomisation_p
+from cormorant.evaluate.comparing.holes import Holes, holes
+from cormorant.evaluate.comparing.holm import holm
+from cormorant.evaluate.comparing.interval import Interval, bootstrap_interval
+from cormorant.evaluate.comparing.pairing import cut_differently, named, paired
+from cormorant.evaluate.comparing.randomisation import randomisation_p
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.names import parse_metric
 

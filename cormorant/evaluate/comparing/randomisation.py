@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cormorant import defaults
-from cormorant.evaluate.compare.values import checked
+from cormorant.evaluate.comparing.values import checked
 
 __all__ = ["randomisation_p"]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cormorant import defaults
 from cormorant.errors import UsageError
-from cormorant.evaluate.compare.values import checked
+from cormorant.evaluate.comparing.values import checked
 
 __all__ = ["Interval", "bootstrap_interval"]
 

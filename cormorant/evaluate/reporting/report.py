@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from cormorant import defaults
 from cormorant.errors import UsageError
-from cormorant.evaluate.compare.comparison import Comparison, compare_all
+from cormorant.evaluate.comparing.comparison import Comparison, compare_all
 from cormorant.evaluate.evaluation import Evaluation
-from cormorant.evaluate.report.latex import latex_table
-from cormorant.evaluate.report.markdown import markdown_table
-from cormorant.evaluate.report.terminal import terminal_table
+from cormorant.evaluate.reporting.latex import latex_table
+from cormorant.evaluate.reporting.markdown import markdown_table
+from cormorant.evaluate.reporting.terminal import terminal_table
 
 __all__ = ["Report", "report"]
 
@@ -110,7 +110,7 @@ def report(
 
     Raises:
         UsageError: If there is no metric, a run was not judged by one, or the runs cannot be
-            compared; see :func:`~cormorant.evaluate.compare.compare`.
+            compared; see :func:`~cormorant.evaluate.comparing.compare`.
     """
     wanted = tuple(baseline.metrics if metrics is None else metrics)
     if not wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from cormorant.evaluate.compare.randomisation import randomisation_p
+from cormorant.evaluate.comparing.randomisation import randomisation_p
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.metrics.places import Places
 from cormorant.evaluate.metrics.unjudged import unjudged
@@ -26,7 +26,7 @@ class Holes:
         baseline: Mean share of unjudged documents among the baseline's first k, from 0 to 1.
         system: The same of the other system.
         p: How often chance alone would set the shares so far apart; see
-            :func:`~cormorant.evaluate.compare.randomisation_p`.
+            :func:`~cormorant.evaluate.comparing.randomisation_p`.
     """
 
     k: int

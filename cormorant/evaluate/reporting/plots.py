@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cormorant.errors import MissingDependency, UsageError
-from cormorant.evaluate.compare.comparison import Comparison
+from cormorant.evaluate.comparing.comparison import Comparison
 from cormorant.width import clip, plain
 
 if TYPE_CHECKING:

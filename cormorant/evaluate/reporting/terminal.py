@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cormorant.evaluate.compare.comparison import Comparison
+from cormorant.evaluate.comparing.comparison import Comparison
 from cormorant.width import clip, columns, plain, table, wrap
 
 __all__ = ["comparison_lines", "terminal_table"]
