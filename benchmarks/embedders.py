@@ -31,8 +31,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from cormorant import data
-from cormorant.evaluate import Qrels, mean_ndcg, read_qrels
-from cormorant.evaluate.qrels import parse_qrels
+from cormorant.evaluate import Qrels, mean_ndcg, parse_qrels, read_qrels
 from cormorant.langchain.embeddings import LocalEmbeddings
 
 PROGRAMS = {

@@ -7,9 +7,11 @@ from cormorant.store.door import ScopedStore
 from cormorant.store.family import Family
 from cormorant.store.fingerprint import Fingerprint
 from cormorant.store.maintenance import CheckReport, CompactReport, Stats
+from cormorant.store.pages import OWN_DOCUMENTS
 from cormorant.store.store import Store, open  # noqa: A004 - the public name
 
 __all__ = [
+    "OWN_DOCUMENTS",
     "Candidates",
     "CheckReport",
     "CompactReport",

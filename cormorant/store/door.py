@@ -20,6 +20,7 @@ from cormorant.store import settings
 from cormorant.store.family import Family
 from cormorant.store.intake import check_ids, take_in, take_in_documents
 from cormorant.store.pages import (
+    OWN_DOCUMENTS,
     document_pages,
     documents_of,
     record_pages,
@@ -290,7 +291,11 @@ class Door:
         return self._core.read(self._scope, work)
 
     def document_ids(self, prefix: str = "") -> list[str]:
-        """The ids of all documents of the scope, or of those that begin with ``prefix``, sorted."""
+        """The ids of all documents of the scope, or of those that begin with ``prefix``, sorted.
+
+        What the package keeps for itself (``$cormorant/…``) is left out, unless the prefix
+        asks for it.
+        """
 
         def work(snapshot: Snapshot) -> list[str]:
             if not self._scope:
@@ -301,7 +306,10 @@ class Door:
                 for document in page
             ]
 
-        return self._core.read(self._scope, work)
+        found = self._core.read(self._scope, work)
+        if prefix.startswith(OWN_DOCUMENTS):
+            return found
+        return [id for id in found if not id.startswith(OWN_DOCUMENTS)]
 
     def records(
         self, filter: FilterLike | None = None, *, with_vectors: bool = False, batch: int = 1000

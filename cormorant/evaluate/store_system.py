@@ -1,0 +1,94 @@
+"""How is a store with one configuration asked?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cormorant.errors import UsageError
+from cormorant.model import Query, Result, StoreProtocol, VectorLike
+from cormorant.store import ScopedStore
+
+__all__ = ["Embed", "StoreSystem"]
+
+Embed = Callable[[str], VectorLike]
+"""A query's text to its vector."""
+
+_FIELDS: Final = frozenset(Query.__dataclass_fields__) - {
+    "text",
+    "vector",
+    "top_k",
+    "explain",
+    "with_vectors",
+}
+
+
+class StoreSystem:
+    """A store, asked in one way; a callable from text to Result.
+
+    Args:
+        store: A store or a scoped view.
+        k: Hits wanted.
+        config: Fields of :class:`~cormorant.model.Query` other than text, vector and top_k:
+            mode, filter, fusion, weights, rrf_k, fetch_k, min_score, mmr_lambda.
+        embed: Makes a query's vector: a function, or an object with ``embed_query``. Without
+            it the text leg answers alone, unless the mode asks for vectors.
+
+    Raises:
+        UsageError: On a field that is none, or a mode that needs an embedder and has none.
+    """
+
+    def __init__(
+        self,
+        store: StoreProtocol,
+        *,
+        k: int,
+        config: Mapping[str, Any] | None = None,
+        embed: Embed | Any = None,
+    ) -> None:
+        self._store = store
+        self._k = k
+        self._asked = dict(config or {})
+        unknown = sorted(set(self._asked) - _FIELDS)
+        if unknown:
+            raise UsageError(
+                f"config has {unknown[0]!r}, which is no setting of a query. Accepted: "
+                f"{', '.join(sorted(_FIELDS))}; how many hits is said by k."
+            )
+        self._embed: Embed | None = getattr(embed, "embed_query", embed)
+        mode = self._asked.get("mode")
+        if mode in {"vector", "hybrid"} and self._embed is None:
+            raise UsageError(
+                f"A {mode} search needs the queries' vectors: give embed, a function from text "
+                "to vector."
+            )
+        if self._embed is None and mode is None:
+            self._asked["mode"] = "text"
+
+    def __call__(self, text: str) -> Result:
+        """The store's answer."""
+        vector = None
+        if self._embed is not None and self._asked.get("mode") != "text":
+            vector = self._embed(text)
+        return self._store.search(Query(text=text, vector=vector, top_k=self._k, **self._asked))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """All that changes a ranking and is known here, as JSON values."""
+        asked = {name: _named(value) for name, value in self._asked.items()}
+        written: dict[str, Any] = {"k": self._k, "query": asked}
+        settings = getattr(self._store, "config", None)
+        if settings is not None:
+            # The fingerprint is long, and its embedder's name says the same to a reader.
+            written["store"] = {n: v for n, v in settings.to_json().items() if n != "fingerprint"}
+            ranking = dict(written["store"].get("ranking") or {})
+            ranking.pop("evidence", None)  # why it ranks so, not how
+            written["store"]["ranking"] = ranking or None
+        if isinstance(self._store, ScopedStore):
+            written["scope"] = repr(self._store)
+        return written
+
+
+def _named(value: Any) -> Any:
+    """A filter that is a function by its name: its address would be another one each time."""
+    return getattr(value, "__qualname__", value) if callable(value) else value
