@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from retrieverlab import Fixed, Told, doc, texts
 
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain import Cormorant
-from cormorant.langchain.retrievers import BoostRetriever
+from cormorant.langchain.retrievers import BoostRetriever, FreshnessRetriever
 from cormorant.langchain.retrievers.boost import Priority, TitleHit
 
 DOCS = [doc("a", rank=1), doc("b", rank=2, kind="manual"), doc("c", rank=3, kind="forum")]
@@ -121,9 +122,15 @@ class TestArguments:
         with pytest.raises(UsageError, match="at least 0"):
             Priority("kind", {"a": wrong})
 
-    def test_no_boosts_are_refused(self) -> None:
-        with pytest.raises(UsageError, match="boosts must be"):
-            boosted()
+    def test_no_boosts_leave_the_order_and_the_relevance(self) -> None:
+        plain, made = boosted(lambda _, __: 1.0).retrieve("q"), boosted().retrieve("q")
+        assert [(hit.text, hit.score) for hit in made] == [(hit.text, hit.score) for hit in plain]
+        assert all("× 1 (no boost)" in hit.journey[-1].says for hit in made)
+
+    @pytest.mark.parametrize("boosts", [None, TitleHit(), "x", [1], {TitleHit()}])
+    def test_what_are_no_boosts_is_refused(self, boosts: Any) -> None:
+        with pytest.raises(UsageError, match="boosts must be a list of functions"):
+            BoostRetriever(retriever=Fixed(docs=[]), boosts=boosts)
 
     def test_less_candidates_than_documents_wanted_are_refused(self) -> None:
         with pytest.raises(QueryError, match="fetch_k"):
@@ -140,3 +147,18 @@ class TestArguments:
                 "a", filter={"n": 2}
             )
             assert texts(found) == ["b"]
+
+
+def test_all_documents_of_a_question_are_aged_by_one_clock() -> None:
+    """Two of one date tie, however long the ranking takes."""
+    told: list[datetime] = []
+
+    def clock() -> datetime:
+        told.append(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=300 * len(told)))
+        return told[-1]
+
+    same = [doc(text, day="2025-12-02") for text in "abc"]
+    retriever = FreshnessRetriever(retriever=Fixed(docs=same), date_field="day", clock=clock)
+    factors = [hit.journey[-1].says.split("×")[1] for hit in retriever.retrieve("q")]
+    assert len(set(factors)) == 1
+    assert len(told) == 1

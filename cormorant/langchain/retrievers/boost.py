@@ -129,6 +129,9 @@ class BoostRetriever(Rescoring):
         super().__init__(**values)
 
     @override
+    def _factors(self, query: str) -> Callable[[Document], Factor]:
+        return functools.partial(self._factor, query)
+
     def _factor(self, query: str, document: Document) -> Factor:
         factors = []
         for boost in self.boosts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -89,11 +90,14 @@ class FreshnessRetriever(Rescoring):
         super().__init__(**values)
 
     @override
-    def _factor(self, query: str, document: Document) -> Factor:
+    def _factors(self, query: str) -> Callable[[Document], Factor]:
+        now = moment(self.clock()) or utc_now()
+        return functools.partial(self._factor, now)
+
+    def _factor(self, now: datetime, document: Document) -> Factor:
         at = moment_in(document.metadata, self.date_field)
         if at is None:
             return self._missing(document)
-        now = moment(self.clock()) or utc_now()
         age = max(0.0, (now - at) / _DAY)
         factor = 2.0 ** (-age / self.half_life_days)
         return Factor(factor, f"2^(−{age:.1f}/{self.half_life_days:g} days)")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
+from langchain_core.runnables.config import run_in_executor
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 from typing_extensions import override
 
@@ -64,8 +65,8 @@ class Rescoring(Retriever):
         super().__init__(**values)
 
     @abstractmethod
-    def _factor(self, query: str, document: Document) -> Factor:
-        """What the document's relevance is multiplied by."""
+    def _factors(self, query: str) -> Callable[[Document], Factor]:
+        """What each document's relevance is multiplied by, all by the same clock."""
 
     @property
     @override
@@ -88,7 +89,8 @@ class Rescoring(Retriever):
     async def _afind(self, query: str, run: Run, **asked: Any) -> Answer:
         k, arguments = self._depth(asked)
         found = await run.acall(self.retriever, query, tag="retriever", **arguments)
-        return self._rescored(found, query, k)
+        # In a thread: formulas are the user's, and may take their time.
+        return await run_in_executor(None, self._rescored, found, query, k)
 
     def _depth(self, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         k = asked.get("k", self.k)
@@ -103,9 +105,10 @@ class Rescoring(Retriever):
     def _rescored(self, found: Answer, query: str, k: int) -> Answer:
         worths, says = relevances(found)
         notes = dict.fromkeys([] if says is None else [says])
+        factor_of = self._factors(query)
         scored: list[tuple[float, Document]] = []
         for document, relevance in zip(found, worths, strict=True):
-            factor = self._factor(query, document)
+            factor = factor_of(document)
             if factor.note is not None:
                 notes[factor.note] = None
             if factor.value is None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
+from langchain_core.runnables.config import run_in_executor
 from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
@@ -79,7 +80,7 @@ class EmbeddingsFilter(Compressor):
     async def _acompress(self, call: Call) -> Answer:
         documents = await aembed(self.embeddings, [doc.page_content for doc in call.answer])
         query = await aembed_query(self.embeddings, call.query)
-        return self._nearest(call, query, documents)
+        return await run_in_executor(call.config, self._nearest, call, query, documents)
 
     def _nearest(
         self, call: Call, query: NDArray[np.float32], documents: NDArray[np.float32]
