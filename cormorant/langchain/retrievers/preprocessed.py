@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from typing_extensions import override
 
@@ -25,7 +25,13 @@ class Preprocessed(Analyzer):
 
     @override
     def terms(self, text: str) -> list[str]:
-        words = list(self._function(text))
+        words = self._function(text)
+        if isinstance(words, (str, bytes)) or not isinstance(words, Iterable):
+            # The letters of a string would pass for words.
+            raise UsageError(
+                f"preprocess_func must return a list of strings; it returned {words!r:.80}."
+            )
+        words = list(words)
         for word in words:
             if not isinstance(word, str):
                 raise UsageError(
