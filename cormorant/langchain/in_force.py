@@ -13,14 +13,14 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, cast
 
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, ensure_config
 
 from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain.carried import carried_scopes
 from cormorant.store.door import Door
 from cormorant.store.scope import Scope
 
-__all__ = ["narrowed", "of_call", "scope_in_force", "scoping"]
+__all__ = ["complete_config", "narrowed", "of_call", "scope_in_force", "scoping"]
 
 
 def scoping(**predicates: Any) -> AbstractContextManager[None]:
@@ -58,6 +58,15 @@ def scoping(**predicates: Any) -> AbstractContextManager[None]:
 def of_call(config: RunnableConfig | None) -> AbstractContextManager[None]:
     """Inside the block, the scopes of a retriever's call are in force: all those around it."""
     return _InForce(carried_scopes(config))
+
+
+def complete_config(config: RunnableConfig | None) -> RunnableConfig:
+    """The config with LangChain's defaults, and all scopes in force as one."""
+    complete = ensure_config(config)
+    scope = scope_in_force()
+    if scope:
+        complete["configurable"] = {**complete.get("configurable", {}), "scope": scope}
+    return complete
 
 
 def narrowed(door: Door) -> Door:

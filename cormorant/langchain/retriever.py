@@ -21,13 +21,14 @@ from cormorant.langchain.filtering import both
 from cormorant.langchain.in_force import of_call
 from cormorant.langchain.request import ACCEPTED, SEARCH_TYPES, Request, refuse_unknown
 from cormorant.langchain.vectorstore import Cormorant
+from cormorant.langchain.wrappers import Retrieving
 
 __all__ = ["CormorantRetriever"]
 
 _ARGUMENTS = tuple(dict.fromkeys(name for names in ACCEPTED.values() for name in names))
 
 
-class CormorantRetriever(VectorStoreRetriever):
+class CormorantRetriever(Retrieving, VectorStoreRetriever):
     """Query to documents, by any search type.
 
     Search arguments are fields of the retriever (``k=5``), or stand in ``search_kwargs`` as

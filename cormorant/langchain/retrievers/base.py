@@ -15,26 +15,26 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict
 from typing_extensions import override
 
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain import provenance
-from cormorant.langchain.in_force import of_call, scope_in_force
+from cormorant.langchain.in_force import complete_config, of_call
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.configured import Configured
-from cormorant.model import Result
+from cormorant.langchain.wrappers import Retrieving
 
 __all__ = ["Retriever", "check_k"]
 
 _CONFIG: Final = "_config"  # how a call's config travels from invoke to the search
 
 
-class Retriever(Configured, BaseRetriever):
+class Retriever(Configured, Retrieving, BaseRetriever):
     """Question to documents, with their scores and how they came by them.
 
     To make one, write ``_find`` (and ``_afind``, unless a thread will do), and list in
@@ -76,22 +76,6 @@ class Retriever(Configured, BaseRetriever):
 
     # What callers use
 
-    def retrieve(self, query: str, config: RunnableConfig | None = None, **kwargs: Any) -> Result:
-        """Find documents, and return hits: scores, legs, each one's journey.
-
-        Args:
-            query: The question.
-            config: LangChain's.
-            **kwargs: What ``invoke`` takes.
-        """
-        return provenance.result(Answer.taken(self.invoke(query, config, **kwargs)))
-
-    async def aretrieve(
-        self, query: str, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Result:
-        """Like :meth:`retrieve`, without holding the event loop."""
-        return provenance.result(Answer.taken(await self.ainvoke(query, config, **kwargs)))
-
     @override
     def invoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
@@ -110,7 +94,7 @@ class Retriever(Configured, BaseRetriever):
             UsageError: On an argument nobody reads.
         """
         with of_call(config):
-            config = _complete(config)
+            config = complete_config(config)
             return super().invoke(input, config, **_travelling(config, kwargs))
 
     @override
@@ -119,7 +103,7 @@ class Retriever(Configured, BaseRetriever):
     ) -> list[Document]:
         """Like :meth:`invoke`, without holding the event loop."""
         with of_call(config):
-            config = _complete(config)
+            config = complete_config(config)
             return await super().ainvoke(input, config, **_travelling(config, kwargs))
 
     # What LangChain calls
@@ -146,7 +130,7 @@ class Retriever(Configured, BaseRetriever):
         given: dict[str, Any],
     ) -> tuple[Run, dict[str, Any], bool]:
         given = dict(given)
-        run = Run(manager, given.pop(_CONFIG, None) or _complete(None))
+        run = Run(manager, given.pop(_CONFIG, None) or complete_config(None))
         given.pop("verbose", None)  # LangChain reads it, and passes it on
         refuse_unknown(given, (*self.call_arguments, "with_scores"), f"{self.get_name()}.invoke")
         shown = given.pop("with_scores", None)
@@ -169,15 +153,6 @@ def check_k(k: object, name: str = "k") -> None:
 def _shown(found: Iterable[Document], *, shown: bool) -> Answer:
     answer = Answer.taken(found)
     return provenance.with_scores(answer) if shown else answer
-
-
-def _complete(config: RunnableConfig | None) -> RunnableConfig:
-    """The config with LangChain's defaults, and all scopes in force as one."""
-    complete = ensure_config(config)
-    scope = scope_in_force()
-    if scope:
-        complete["configurable"] = {**complete.get("configurable", {}), "scope": scope}
-    return complete
 
 
 def _travelling(config: RunnableConfig, kwargs: dict[str, Any]) -> dict[str, Any]:
