@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -71,9 +71,9 @@ class Comparison:
     metric: str
     baseline_name: str
     system_name: str
-    queries: tuple[str, ...]
-    baseline: NDArray[np.float64]
-    system: NDArray[np.float64]
+    queries: tuple[str, ...] = field(repr=False)
+    baseline: NDArray[np.float64] = field(repr=False)
+    system: NDArray[np.float64] = field(repr=False)
     interval: Interval
     p: float
     p_adjusted: float

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cormorant.evaluate.comparing.randomisation import randomisation_p
 from cormorant.evaluate.evaluation import Evaluation
@@ -25,19 +29,17 @@ class Holes:
         k: Places looked at.
         baseline: Mean share of unjudged documents among the baseline's first k, from 0 to 1.
         system: The same of the other system.
-        p: How often chance alone would set the shares so far apart; see
-            :func:`~cormorant.evaluate.comparing.randomisation_p`.
+        uneven: Whether one has clearly more. Finding more relevant documents leaves less room
+            for unjudged ones, so that alone does not count: the shares must differ by .02 at
+            least, both of all k documents and, in the same direction, of those not judged
+            relevant; and the latter by the randomisation test at .05. Judgements that
+            name relevant documents alone can show no unevenness.
     """
 
     k: int
     baseline: float
     system: float
-    p: float
-
-    @property
-    def uneven(self) -> bool:
-        """Whether one has clearly more: by .02 at least, and significantly at .05."""
-        return abs(self.system - self.baseline) >= _CLEARLY and self.p < _ALPHA
+    uneven: bool
 
 
 def holes(baseline: Evaluation, system: Evaluation, k: int) -> Holes:
@@ -51,8 +53,25 @@ def holes(baseline: Evaluation, system: Evaluation, k: int) -> Holes:
     Raises:
         UsageError: If the evaluation does not know its judgements.
     """
-    ours, theirs = (
-        unjudged(Places.of({q: each.run.ids(q)[:k] for q in baseline.qrels}, baseline.qrels), k)
-        for each in (baseline, system)
+    (ours, of_ours), (theirs, of_theirs) = (
+        _shares(each, baseline.qrels, k) for each in (baseline, system)
     )
-    return Holes(k, float(ours.mean()), float(theirs.mean()), randomisation_p(theirs - ours))
+    more = float((theirs - ours).mean())
+    unexplained = float((of_theirs - of_ours).mean())
+    uneven = (
+        abs(more) >= _CLEARLY
+        and abs(unexplained) >= _CLEARLY
+        and (more > 0) == (unexplained > 0)
+        and randomisation_p(of_theirs - of_ours) < _ALPHA
+    )
+    return Holes(k, float(ours.mean()), float(theirs.mean()), uneven)
+
+
+def _shares(
+    each: Evaluation, qrels: Mapping[str, Mapping[str, float]], k: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Unjudged of the first k, and of those among them that are not relevant, by query."""
+    places = Places.of({query: each.run.ids(query)[:k] for query in qrels}, qrels)
+    share = unjudged(places, k)
+    irrelevant = places.returned - places.hits(k).sum(axis=1)
+    return share, places.share(share * places.returned, irrelevant)

@@ -69,10 +69,13 @@ def scatter_plot(comparison: Comparison, path: str | Path, *, label: int = 5) ->
             zorder=2,
         )
     fonts = _fonts()
+    at: dict[tuple[float, float], list[str]] = {}
     for moved in comparison.moved(label):
+        at.setdefault((moved.baseline, moved.system), []).append(moved.query)
+    for point, queries in at.items():
         axes.annotate(
-            _text(moved.query),
-            (moved.baseline, moved.system),
+            _text(", ".join(queries)),
+            point,
             xytext=(4, 4),
             textcoords="offset points",
             fontsize=8,
@@ -84,7 +87,7 @@ def scatter_plot(comparison: Comparison, path: str | Path, *, label: int = 5) ->
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(-0.03, 1.03)
     axes.set_aspect("equal")
-    axes.legend(loc="lower right", fontsize=8)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
     return _saved(figure, target)
 
 

@@ -11,6 +11,8 @@ __all__ = ["comparison_lines", "terminal_table"]
 
 _NAME_LEAST = 12
 """Columns a system's name keeps, however narrow the terminal."""
+_LINES = 50
+"""More than any note has: nothing of it is cut off."""
 
 
 def terminal_table(rows: Sequence[Sequence[str]], notes: Sequence[str], width: int) -> str:
@@ -40,7 +42,7 @@ def terminal_table(rows: Sequence[Sequence[str]], notes: Sequence[str], width: i
         shown = [[clip(row[0], name), *(_aligned(row[i]) for i in block)] for row in cells]
         lines.extend([*table(shown, right=range(1, len(block) + 1)), ""])
     for note in notes:
-        lines.extend(wrap(note, width, 20))
+        lines.extend(wrap(note, width, _LINES))
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
@@ -57,9 +59,9 @@ def comparison_lines(comparison: Comparison, width: int = 100, *, most: int = 10
         width: Columns to fit into.
         most: Queries to list.
     """
-    lines = wrap(comparison.says, width, 5)
+    lines = wrap(comparison.says, width, _LINES)
     for warning in comparison.warnings:
-        lines.extend(wrap(f"Note: {warning}", width, 5))
+        lines.extend(wrap(f"Note: {warning}", width, _LINES))
     moved = comparison.moved(most)
     if moved:
         lines.extend(["", f"Moved most of {comparison.wins + comparison.losses}:"])
