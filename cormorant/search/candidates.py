@@ -47,6 +47,7 @@ class Candidates:
         vector: float32, shape (dim,): the query's; None if it was not kept for MMR.
         vectors: float32: of those candidates that have one, in order; likewise.
         has_vector: bool, one a candidate.
+        degraded: What was left out or done in a lesser way, as in a Result.
     """
 
     records: tuple[Record, ...]
@@ -58,6 +59,7 @@ class Candidates:
     vector: NDArray[np.float32] | None
     vectors: NDArray[np.float32] | None
     has_vector: NDArray[np.bool_]
+    degraded: tuple[str, ...] = ()
 
     def rank(self, settings: Settled, *, top_k: int) -> NDArray[np.int64]:
         """The hits of a search with these settings, as positions in ``records``.
@@ -191,4 +193,5 @@ def gather(
         vector=outcome.plan.vector if with_vectors else None,
         vectors=None if vectors is None else vectors[slots[order][has]].copy(),
         has_vector=has,
+        degraded=tuple(outcome.degraded),
     )

@@ -1,0 +1,135 @@
+"""Which configuration is the simplest that is as good as the best, as far as can be told?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.errors import UsageError
+from cormorant.evaluate.tuning.point import Point, simplicity
+
+__all__ = ["Choice", "Fold", "choose", "cross_validate", "split"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen, and beside what.
+
+    Attributes:
+        chosen: Its number among the configurations.
+        best: The number of the one with the highest mean.
+        within: How many configurations were as good as the best, within noise.
+    """
+
+    chosen: int
+    best: int
+    within: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One part of cross-validation.
+
+    Attributes:
+        chosen: What was chosen on the other parts.
+        gain: Mean of it minus that of the store as it is set, on this part.
+        queries: How many this part has.
+    """
+
+    chosen: Point | None
+    gain: float
+    queries: int
+
+
+def split(
+    names: Sequence[str], *, holdout: float, folds: int, seed: int
+) -> tuple[list[str], list[str]]:
+    """Queries to choose by, and queries held out to judge the choice by.
+
+    Args:
+        names: Judged queries. The split depends on their ids and the seed, not on their order.
+        holdout: Share that is held out.
+        folds: Parts that the first list must be enough for.
+        seed: Of the shuffle.
+
+    Returns:
+        Both in shuffled order.
+
+    Raises:
+        UsageError: If a part would be too small to say anything.
+    """
+    order = np.random.default_rng(seed).permutation(len(names)).tolist()
+    known = sorted(names)
+    shuffled = [known[place] for place in order]
+    held = round(len(names) * holdout)
+    training, testing = shuffled[held:], shuffled[:held]
+    if len(testing) < 2 or len(training) < 2 * folds:
+        raise UsageError(
+            f"{len(names)} judged queries with holdout={holdout:g} leave {len(training)} to choose "
+            f"by and {len(testing)} to judge the choice by; at least {2 * folds} (two for each of "
+            f"the {folds} folds) and 2 are needed. Judge more queries, or take fewer folds."
+        )
+    return training, testing
+
+
+def choose(values: NDArray[np.float64], points: Sequence[Point | None]) -> Choice:
+    """The simplest configuration within one standard error of the best.
+
+    Within noise is whose paired differences to the best have a mean of at most one standard
+    error: ``mean(b - c) ≤ sd(b - c) / √n``.
+
+    Args:
+        values: Of each configuration at each query, shape (points, queries); higher is better.
+        points: The configurations, in the order of the rows.
+
+    Source:
+        Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984, section
+        3.4.3: the one-standard-error rule. Deviation: the standard error is that of paired
+        differences over queries, not of the best one's own mean, which is far wider and would
+        call almost everything the same.
+    """
+    means = values.mean(axis=1)
+    order = sorted(range(len(points)), key=lambda number: simplicity(points[number]))
+    top = means.max()
+    # Sums of the same values in another order differ in the last digits: those are ties.
+    best = next(number for number in order if means[number] >= top - 1e-12)
+    apart = values[best] - values
+    error = apart.std(axis=1, ddof=1) / math.sqrt(values.shape[1])
+    near = apart.mean(axis=1) <= error + 1e-12
+    chosen = next(number for number in order if near[number])
+    return Choice(chosen, best, int(np.count_nonzero(near)))
+
+
+def cross_validate(
+    values: NDArray[np.float64], points: Sequence[Point | None], *, folds: int
+) -> tuple[Fold, ...]:
+    """What does choosing gain on queries that had no part in the choice?
+
+    Args:
+        values: As in :func:`choose`; queries in shuffled order. The first row is the store as
+            it is set.
+        points: As in :func:`choose`.
+        folds: Parts; each is judged by what the others choose.
+
+    Source:
+        Stone, Cross-validatory choice and assessment of statistical predictions, J. R.
+        Statist. Soc. B 36(2), 1974.
+    """
+    out = []
+    for part in np.array_split(np.arange(values.shape[1]), folds):
+        others = np.delete(values, part, axis=1)
+        chosen = choose(others, points).chosen
+        gain = float((values[chosen, part] - values[0, part]).mean())
+        out.append(Fold(points[chosen], gain, len(part)))
+    return tuple(out)
+
+
+def fold_json(fold: Fold) -> dict[str, Any]:
+    """A fold as JSON values."""
+    chosen = None if fold.chosen is None else dict(fold.chosen.changed)
+    return {"changes": chosen, "gain": fold.gain, "queries": fold.queries}
