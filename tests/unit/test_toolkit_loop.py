@@ -21,8 +21,15 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from compressorlab import Lengths, found
+from retrieverlab import Fixed, doc
 from toolkitlab import ALL, COMPRESSORS, QUESTION, Letters, Parts, Service, make
 
+from cormorant.langchain.retrievers import (
+    EnsembleRetriever,
+    MergerRetriever,
+    fusing_retriever,
+    merger_retriever,
+)
 from cormorant.langchain.retrievers.document_compressors.vectors import cosines
 from cormorant.langchain.retrievers.moments import utc_now
 from cormorant.store.core import Core
@@ -218,3 +225,27 @@ async def test_a_part_on_the_loop_would_be_seen():
 
     await watch.over(ask)
     assert watch.seen == [("here", 0, True)]
+
+
+LONG = [
+    (fusing_retriever, "fused", EnsembleRetriever),
+    (merger_retriever, "zip_longest", MergerRetriever),
+]
+
+
+@pytest.mark.parametrize(("module", "function", "kind"), LONG)
+async def test_long_lists_become_one_beside_the_loop(module, function, kind, monkeypatch):
+    """Two lists of a thousand take longer than a loop may stand still."""
+    threads: list[int] = []
+    real = getattr(module, function)
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        threads.append(threading.get_ident())
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(module, function, noted)
+    docs = [doc(f"text {number}", str(number)) for number in range(20)]
+    made = kind(retrievers=[Fixed(docs=docs), Fixed(docs=docs[::-1])])
+    assert len(await made.ainvoke(QUESTION)) == 20
+    assert threads
+    assert threading.get_ident() not in threads

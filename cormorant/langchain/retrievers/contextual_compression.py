@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import run_in_executor
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import ScopeError, UsageError
+from cormorant.langchain.children import innermost
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.base import Retriever
 from cormorant.langchain.retrievers.calling import Run, cut, takes
@@ -105,7 +108,12 @@ class ContextualCompressionRetriever(Retriever):
         if not found:
             return found
         try:
-            return compressed([self.base_compressor], call)
+            return run.within(
+                lambda config: compressed([self.base_compressor], replace(call, config=config)),
+                "base_compressor",
+                who=self.base_compressor,
+                name=self._compressor_name,
+            )
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             return self._degraded(call.answer, k, error)
 
@@ -113,13 +121,22 @@ class ContextualCompressionRetriever(Retriever):
     async def _afind(self, query: str, run: Run, **asked: Any) -> Answer:
         k, leg = self._leg(asked)
         found = await run.acall(leg.child, query, tag="base_retriever", **leg.arguments)
-        call = self._call(found, query, run, k)
+        call = await run_in_executor(None, self._call, found, query, run, k)
         if not found:
             return found
         try:
-            return await acompressed([self.base_compressor], call)
+            return await run.awithin(
+                lambda config: acompressed([self.base_compressor], replace(call, config=config)),
+                "base_compressor",
+                who=self.base_compressor,
+                name=self._compressor_name,
+            )
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             return self._degraded(call.answer, k, error)
+
+    @property
+    def _compressor_name(self) -> str:
+        return as_compressor(self.base_compressor).get_name()
 
     def _leg(self, asked: dict[str, Any]) -> tuple[int | None, LegCall]:
         """How many documents are wanted, and what the retriever is asked."""
@@ -137,12 +154,14 @@ class ContextualCompressionRetriever(Retriever):
         return Call(begun, query, run.child_config("base_compressor"), k)
 
     def _degraded(self, found: Answer, k: int | None, error: Exception) -> Answer:
-        who = as_compressor(self.base_compressor).get_name()
         if self.on_error == "raise" or isinstance(error, (UsageError, ScopeError)):
             raise error
-        says = f"{who} failed, the order is the retriever's own: {type(error).__name__}: {error}"
+        says = (
+            f"{self._compressor_name} failed, the order is the retriever's own: "
+            f"{type(error).__name__}: {error}"
+        )
         logger.warning(says)
-        wanted = getattr(self.base_compressor, "top_n", None) if k is None else k
+        wanted = getattr(innermost(self.base_compressor), "top_n", None) if k is None else k
         own = found.degrading(says)
         return own if not isinstance(wanted, int) else cut(own, wanted)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from langchain_core.retrievers import RetrieverLike
+from langchain_core.runnables.config import run_in_executor
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from typing_extensions import override
 
@@ -88,7 +89,9 @@ class FusingRetriever(Retriever):
         inside = in_store.plan(fusion.legs, fusion.weights, rrf_k=fusion.rrf_k, k=fusion.k)
         answer = None if inside is None else await inside.aask(run, query, self.on_error)
         if answer is None:
-            answer = self._fused(fusion, await aask_all(run, fusion.legs, query, self.on_error))
+            answers = await aask_all(run, fusion.legs, query, self.on_error)
+            # Long lists take tens of milliseconds, which the event loop need not wait for.
+            answer = await run_in_executor(None, self._fused, fusion, answers)
         return answer
 
     def _fused(self, fusion: Fusion, answers: Sequence[Answer]) -> Answer:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
+from langchain_core.runnables.config import run_in_executor
 from typing_extensions import override
 
 from cormorant.errors import UsageError
@@ -84,7 +85,9 @@ class MergerRetriever(Retriever):
     @override
     async def _afind(self, query: str, run: Run, **asked: Any) -> Answer:
         legs = self._legs(asked)
-        return self._merged(await aask_all(run, legs, query, self.on_error), legs, asked)
+        answers = await aask_all(run, legs, query, self.on_error)
+        # Long lists take tens of milliseconds, which the event loop need not wait for.
+        return await run_in_executor(None, self._merged, answers, legs, asked)
 
     def _legs(self, asked: dict[str, Any]) -> list[LegCall]:
         return [
