@@ -191,6 +191,7 @@ NOT_MADE = {
     "Reranker",
     "Retriever",
     "estimate_tokens",
+    "with_deadline",
 }
 ALL = {**RETRIEVERS, **COMPRESSORS, **OTHERS}
 ROOMS = (retrievers, document_compressors, document_transformers)

@@ -29,6 +29,7 @@ NOT_TAKEN = {
     "MultiVectorRetriever",
     "Retriever",
     "SentenceSplitter",
+    "with_deadline",
 }
 NAMES = {
     *retrievers.__all__,

@@ -33,6 +33,7 @@ _HOMES = {
     "TimeWeightedVectorStoreRetriever": "time_weighted_retriever",
     "SentenceSplitter": "sentences",
     "SentenceWindowRetriever": "window",
+    "with_deadline": "deadline",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - the table is the one list of names
 

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Final
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
     CallbackManagerForRetrieverRun,
+    adispatch_custom_event,
+    dispatch_custom_event,
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -29,7 +31,10 @@ from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.configured import Configured
 from cormorant.langchain.wrappers import Retrieving
 
-__all__ = ["Retriever", "check_k"]
+__all__ = ["DEGRADED", "Retriever", "check_k"]
+
+DEGRADED: Final = "cormorant_degraded"
+"""The custom event of a run whose answer is a lesser one; its data are the sentences."""
 
 _CONFIG: Final = "_config"  # how a call's config travels from invoke to the search
 
@@ -114,7 +119,10 @@ class Retriever(Configured, Retrieving, BaseRetriever):
     ) -> list[Document]:
         with of_call(None):  # a wrapper may come past invoke
             run, asked, shown = self._asked(run_manager, kwargs)
-            return _shown(self._find(check_text(query), run, **asked), shown=shown)
+            answer = Answer.taken(self._find(check_text(query), run, **asked))
+            if answer.degraded:
+                dispatch_custom_event(DEGRADED, list(answer.degraded), config=run.child_config())
+            return provenance.with_scores(answer) if shown else answer
 
     @override
     async def _aget_relevant_documents(
@@ -122,7 +130,11 @@ class Retriever(Configured, Retrieving, BaseRetriever):
     ) -> list[Document]:
         with of_call(None):
             run, asked, shown = self._asked(run_manager, kwargs)
-            return _shown(await self._afind(check_text(query), run, **asked), shown=shown)
+            answer = Answer.taken(await self._afind(check_text(query), run, **asked))
+            if answer.degraded:
+                says = list(answer.degraded)
+                await adispatch_custom_event(DEGRADED, says, config=run.child_config())
+            return provenance.with_scores(answer) if shown else answer
 
     def _asked(
         self,
@@ -148,11 +160,6 @@ def check_k(k: object, name: str = "k") -> None:
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise QueryError(f"{name} must be a whole number of at least 1; got {k!r}.")
-
-
-def _shown(found: Iterable[Document], *, shown: bool) -> Answer:
-    answer = Answer.taken(found)
-    return provenance.with_scores(answer) if shown else answer
 
 
 def _travelling(config: RunnableConfig, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from langchain_core.callbacks import (
     CallbackManagerForRetrieverRun,
 )
 from langchain_core.retrievers import RetrieverLike
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config, set_config_context
 
 from cormorant import defaults
@@ -66,7 +66,7 @@ class Run:
         work: Callable[[RunnableConfig], T],
         tag: str | None = None,
         *,
-        who: Runnable[Any, Any],
+        who: Any,
         name: str | None = None,
         share: float = defaults.STAGE_SHARE,
     ) -> T:
@@ -76,7 +76,7 @@ class Run:
             work: Calls the child.
             tag: Tells this child's run from its siblings'.
             who: The child.
-            name: Of it, where an error names it; its own by default.
+            name: Of it, where an error names it; its ``get_name()`` by default.
             share: The part it may take of the time left, if a deadline is in force.
 
         Raises:
@@ -91,7 +91,7 @@ class Run:
         work: Callable[[RunnableConfig], Awaitable[T]],
         tag: str | None = None,
         *,
-        who: Runnable[Any, Any],
+        who: Any,
         name: str | None = None,
         share: float = defaults.STAGE_SHARE,
     ) -> T:
@@ -151,5 +151,5 @@ class Run:
             )
 
 
-def _stage(who: Runnable[Any, Any], name: str | None, share: float) -> Stage:
+def _stage(who: Any, name: str | None, share: float) -> Stage:
     return Stage(name or who.get_name(), innermost(who), share=share)

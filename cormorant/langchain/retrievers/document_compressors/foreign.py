@@ -21,6 +21,7 @@ from typing_extensions import override
 from cormorant.errors import UsageError
 from cormorant.langchain.provenance import Answer, Provenance, attach, journeyed, of
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
+from cormorant.langchain.retrievers.document_compressors.wrapped import Wrapped, compressors_in
 from cormorant.model import Step
 
 __all__ = ["Foreign", "as_compressor"]
@@ -34,6 +35,8 @@ def as_compressor(stage: object) -> Compressor:
     """
     if isinstance(stage, Compressor):
         return stage
+    if compressors_in(stage):
+        return Wrapped(stage=stage, name=_name(stage))
     if isinstance(stage, (BaseDocumentCompressor, BaseDocumentTransformer, Runnable)):
         return Foreign(stage=stage, name=_name(stage))
     raise UsageError(
