@@ -26,22 +26,27 @@ from cormorant.evaluate.reporting import Report, report
 from cormorant.evaluate.run import Cost, Ranking, Run
 from cormorant.evaluate.running import System, run_system
 from cormorant.evaluate.store_system import StoreSystem
+from cormorant.evaluate.tuning import Chunking, Point, Space, Tuned, tune
 
 __all__ = [
     "DEFAULT_METRICS",
     "METRICS",
+    "Chunking",
     "Comparison",
     "Cost",
     "Evaluation",
     "Gate",
     "Golden",
+    "Point",
     "Qrels",
     "Ranking",
     "Reply",
     "Report",
     "Run",
+    "Space",
     "StoreSystem",
     "System",
+    "Tuned",
     "Verdict",
     "check_gates",
     "compare",
@@ -63,6 +68,7 @@ __all__ = [
     "read_run",
     "report",
     "run_system",
+    "tune",
     "write_beir",
     "write_qrels",
     "write_queries",

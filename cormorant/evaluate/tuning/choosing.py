@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,9 +126,3 @@ def cross_validate(
         gain = float((values[chosen, part] - values[0, part]).mean())
         out.append(Fold(points[chosen], gain, len(part)))
     return tuple(out)
-
-
-def fold_json(fold: Fold) -> dict[str, Any]:
-    """A fold as JSON values."""
-    chosen = None if fold.chosen is None else dict(fold.chosen.changed)
-    return {"changes": chosen, "gain": fold.gain, "queries": fold.queries}

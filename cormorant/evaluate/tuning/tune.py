@@ -1,0 +1,255 @@
+"""Which settings are best for these questions, and are they better than what is set?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from cormorant.errors import UsageError
+from cormorant.evaluate.comparing import Comparison, compare
+from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.judging import judge
+from cormorant.evaluate.names import NamedMetric, parse_metric
+from cormorant.evaluate.run import Run
+from cormorant.evaluate.tuning.choosing import choose, cross_validate, split
+from cormorant.evaluate.tuning.journal import Journal
+from cormorant.evaluate.tuning.measuring import Bench, Progress, Settings
+from cormorant.evaluate.tuning.point import Point
+from cormorant.evaluate.tuning.ranking import Ledger, Rerank
+from cormorant.evaluate.tuning.space import Space
+from cormorant.evaluate.tuning.tuned import AS_SET, Training, Tuned
+from cormorant.evaluate.tuning.variants import Chunking, Searched
+from cormorant.model import Query, VectorLike
+
+__all__ = ["asked", "tune"]
+
+_DEPTH: Final = 100
+"""Hits that are ranked for a metric that reads all of them."""
+_LEGS: Final = {
+    "vector leg alone": Point(vector_weight=1.0),
+    "text leg alone": Point(vector_weight=0.0),
+}
+
+
+def tune(
+    store: Searched,
+    queries: Mapping[str, str | Query],
+    qrels: Mapping[str, Mapping[str, float]],
+    *,
+    space: Space | Mapping[str, Any] | None = None,
+    metric: str = "ndcg@10",
+    holdout: float = 0.3,
+    folds: int = 5,
+    seed: int = 0,
+    embed: Callable[[str], VectorLike] | Any = None,
+    rerank: Rerank | None = None,
+    chunking: Chunking | None = None,
+    journal: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Tuned:
+    """Choose settings by some of the judged queries, and judge the choice by the others.
+
+    The legs are asked once for each query; every configuration ranks their candidates, with
+    the hits its search would give. On the training queries the simplest configuration within
+    one standard error of the best is chosen. Only then are the held-out queries ranked, by
+    what was chosen and by the store as it is set, and compared.
+
+    Args:
+        store: A store, or a scoped view.
+        queries: By id, a text or a whole Query; each judged one must be there.
+        qrels: Judgements.
+        space: What to try; None for both legs alone and every share of them between, under each
+            fusion.
+        metric: What to maximise, such as ``ndcg@10``.
+        holdout: Share of the judged queries that has no part in the choice, between 0 and 1.
+        folds: Parts of the cross-validation on the other queries, at least 2.
+        seed: Of the split. The same seed, store, queries and space give the same choice.
+        embed: Makes the vector of a query given as text: a function, or an object with
+            ``embed_query``. Without it such a query is searched by text alone.
+        rerank: Scores texts for a question; needed if the space varies ``rerank_k``.
+        chunking: How to chunk; needed if the space varies ``chunk_size``.
+        journal: A file that keeps what was measured, so that an interrupted tuning can go on.
+        resume: Go on with what the journal holds, if it belongs to the same tuning.
+        progress: Told how many (query, index) pairs are done, and of how many.
+
+    Returns:
+        What was chosen, whether it is better where it was not chosen, and how sure that is.
+
+    Raises:
+        UsageError: On arguments out of range, too few judged queries, a judged query that is
+            missing, or a space that changes nothing for these queries.
+        ConfigError: On a space that cannot be tried, or a journal of another tuning.
+        EvalFileError: If the journal cannot be read or written.
+    """
+    named = parse_metric(metric)
+    _check(named, holdout, folds, seed)
+    if not isinstance(space, Space):
+        space = Space.default() if space is None else Space.of(space)
+    depth = named.k or _DEPTH
+    judged = asked(queries, qrels, embed)
+    hybrid = any(query.resolved_mode == "hybrid" for query in judged.values())
+    points, notes = _points(space, depth, hybrid=hybrid)
+    training, held = split(list(judged), holdout=holdout, folds=folds, seed=seed)
+    settings = Settings(store, judged, dict(qrels), named, depth, rerank, chunking)
+    kept = None
+    if journal is not None:
+        belongs = settings.digest(points, training)
+        kept = Journal(journal, belongs_to=belongs, resume=resume)
+    elif resume:
+        raise UsageError("resume=True needs a journal to go on with; give journal=, a file.")
+    bench = Bench(settings, journal=kept, progress=progress)
+    values = bench.values(points, training)
+    choice = choose(values, points)
+    chosen = points[choice.chosen]
+    means = values.mean(axis=1).tolist()
+    evaluations = _held_out(bench, chosen, held, hybrid=hybrid)
+    comparison = None
+    if chosen is not None:
+        comparison = compare(evaluations[AS_SET], evaluations[chosen.says], named.name)
+    better = comparison is not None and comparison.verdict == "better"
+    recommended = chosen if better else None
+    legs = _beside_legs(evaluations, recommended, named.name) if hybrid else ()
+    notes.extend(_noticed(bench.ledger, len(judged)))
+    if comparison is not None:
+        notes.extend(comparison.warnings)
+    return Tuned(
+        metric=named.name,
+        chosen=chosen,
+        recommended=recommended,
+        training=Training(
+            queries=len(training),
+            tried=len(points),
+            within=choice.within,
+            best=points[choice.best],
+            means=dict(zip(points, means, strict=True)),
+            folds=cross_validate(values, points, folds=folds),
+        ),
+        held_out=evaluations,
+        comparison=comparison,
+        beside_legs=legs,
+        settings={
+            "metric": named.name,
+            "space": space.to_json(),
+            "holdout": holdout,
+            "folds": folds,
+            "seed": seed,
+        },
+        notes=tuple(notes),
+        cpu_s={"asking": bench.ledger.asking_s, "ranking": bench.ranking_s},
+    )
+
+
+def asked(
+    queries: Mapping[str, str | Query],
+    qrels: Mapping[str, Mapping[str, float]],
+    embed: Callable[[str], VectorLike] | Any,
+) -> dict[str, Query]:
+    """The judged queries, in the judgements' order, texts made Queries.
+
+    Raises:
+        UsageError: If nothing is judged, or a judged query is missing or is no query.
+    """
+    if not qrels:
+        raise UsageError("There are no judgements: qrels is empty. Read some with read_qrels.")
+    without = [name for name in qrels if name not in queries]
+    if without:
+        raise UsageError(
+            f"{len(without)} judged queries are not among the queries, such as {without[0]!r}. Do "
+            "the queries and the judgements belong together?"
+        )
+    vector_of = getattr(embed, "embed_query", embed)
+    out: dict[str, Query] = {}
+    for name in qrels:
+        query = queries[name]
+        if isinstance(query, str):
+            query = Query(text=query, vector=None if vector_of is None else vector_of(query))
+        elif not isinstance(query, Query):
+            raise UsageError(
+                f"Query {name!r} must be a text or a cormorant.Query; got {type(query).__name__}."
+            )
+        out[name] = query
+    return out
+
+
+def _check(named: NamedMetric, holdout: object, folds: object, seed: object) -> None:
+    if not named.metric.higher_is_better:
+        raise UsageError(
+            f"{named.name} is no measure of quality: a higher one is not better. Tune for another, "
+            "such as ndcg@10."
+        )
+    number = isinstance(holdout, (int, float)) and not isinstance(holdout, bool)
+    if not number or not 0 < holdout < 1:  # type: ignore[operator]
+        raise UsageError(f"holdout must lie between 0 and 1; got {holdout!r}.")
+    for what, value, low in (("folds", folds, 2), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < low:
+            raise UsageError(f"{what} must be a whole number of at least {low}; got {value!r}.")
+
+
+def _points(space: Space, depth: int, *, hybrid: bool) -> tuple[list[Point | None], list[str]]:
+    """The store as it is set, then the space's configurations, each once."""
+    points = space.points(depth=depth)
+    notes = []
+    if not hybrid:
+        alone = Point()
+        told = {name: getattr(alone, name) for name in ("fusion", "vector_weight", "rrf_k")}
+        left = tuple(dict.fromkeys(replace(point, **told) for point in points))
+        if len(left) < len(points):
+            notes.append("No query has both text and vector, so nothing is fused or weighted.")
+        points = left
+        if points == (alone,):
+            raise UsageError(
+                "No query has both text and vector, and the space varies nothing else than how "
+                "legs are fused. Give embed=, or a space that varies language, bm25_k1, bm25_b, "
+                "mmr_lambda or rerank_k."
+            )
+    return [None, *points], notes
+
+
+def _held_out(
+    bench: Bench, chosen: Point | None, held: Sequence[str], *, hybrid: bool
+) -> dict[str, Evaluation]:
+    wanted: dict[str, Point | None] = {AS_SET: None}
+    if chosen is not None:
+        wanted[chosen.says] = chosen
+    if hybrid:
+        for name, point in _LEGS.items():
+            wanted.setdefault(name, point)
+    qrels = {name: dict(bench.settings.qrels[name]) for name in held}
+    answers = bench.answers(list(wanted.values()), held)
+    return {
+        name: judge(_run(name, point, found), qrels, bench.settings.metric.name)
+        for (name, point), found in zip(wanted.items(), answers, strict=True)
+    }
+
+
+def _run(name: str, point: Point | None, answers: Mapping[str, Sequence[str]]) -> Run:
+    # MMR's order is not that of the scores, so a place stands for the score.
+    rankings = {
+        query: tuple((doc, 1.0 / place) for place, doc in enumerate(ids, start=1))
+        for query, ids in answers.items()
+    }
+    return Run(name, rankings, {} if point is None else dict(point.to_json()))
+
+
+def _beside_legs(
+    evaluations: Mapping[str, Evaluation], recommended: Point | None, metric: str
+) -> tuple[Comparison, ...]:
+    name = AS_SET if recommended is None else recommended.says
+    return tuple(
+        compare(evaluations[leg], evaluations[name], metric) for leg in _LEGS if leg != name
+    )
+
+
+def _noticed(ledger: Ledger, count: int) -> list[str]:
+    notes = []
+    for what, found in (
+        ("hold nothing this store can search, and count as unanswered", ledger.unsearchable),
+        ("were answered in a lesser way", ledger.degraded),
+    ):
+        if found:
+            name, why = next(iter(found.items()))
+            notes.append(f"{len(found)} of {count} queries {what}, such as {name!r}: {why}")
+    return notes
