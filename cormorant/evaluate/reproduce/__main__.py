@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m cormorant.evaluate.reproduce",
-        description="Measure every judged set, compare with what is expected, write the page.",
+        description="Measure, compare, write the page.",
     )
     parser.add_argument(
         "--data",

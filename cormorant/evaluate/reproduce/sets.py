@@ -133,7 +133,7 @@ def _texts(path: Path) -> dict[str, str]:
     try:
         with path.open(encoding="utf-8") as lines:
             for line in lines:
-                number += 1  # noqa: SIM113 - the error below names it
+                number += 1
                 row = json.loads(line)
                 out[row["id"]] = " ".join(filter(None, (row.get("title"), row["text"])))
     except OSError as error:
