@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cormorant.errors import UsageError
@@ -109,13 +108,13 @@ def csv_run(run: Run) -> str:
 
 
 def _written(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(_cells(row) for row in rows)
-    return out.getvalue()
+    return "".join(",".join(map(_cell, row)) + "\n" for row in [header, *rows])
 
 
-def _cells(row: tuple[Any, ...]) -> Iterator[str]:
-    # repr, and not the writer's own form, for the shortest text that reads back the same.
-    return (repr(value) if isinstance(value, float) else str(value) for value in row)
+def _cell(value: Any) -> str:
+    # The csv module's writer leaves a lone carriage return unquoted, and its reader then ends
+    # the row there.
+    text = repr(value) if isinstance(value, float) else str(value)
+    if any(mark in text for mark in '",\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
