@@ -10,7 +10,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import Field
@@ -34,6 +34,10 @@ class Away(FakeListChatModel):
     """A chat model that cannot be reached."""
 
     responses: list[str] = Field(default_factory=lambda: [""])
+
+    # The fake's own two forget return_exceptions.
+    batch = BaseChatModel.batch
+    abatch = BaseChatModel.abatch
 
     def _call(self, *args: Any, **kwargs: Any) -> str:
         raise ConnectionError("the model is away")
