@@ -28,7 +28,7 @@ from cormorant.langchain.retrievers.self_query.base import query_constructor
 
 QUESTION = "which fish"
 NOTES = [
-    Document(f"fish note {number}: boats and birds", id=f"n#{number}", metadata={"year": 2020})
+    Document(f"fish note {number}: boats and birds", id=f"n#{number}0", metadata={"year": 2020})
     for number in range(6)
 ]
 

@@ -1,93 +1,63 @@
-"""LangChain's own conformance suite for retrievers: every retriever of ours that takes ``k``."""
+"""LangChain's own conformance suite, for every retriever of the toolkit.
 
+Each takes ``k`` when it is made and when it is called, by that name or, where the constructor
+calls it so, as ``top_k``.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from cormorant.langchain import Cormorant
-from cormorant.langchain.retrievers import (
-    BM25Retriever,
-    EnsembleRetriever,
-    HybridRetriever,
-    MergerRetriever,
-)
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from toolkitlab import QUESTION, RETRIEVERS, Parts, make
 
-TEXTS = [f"a fish number {number}" for number in range(12)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _store() -> Any:
-    with Cormorant.from_texts(TEXTS, DeterministicFakeEmbedding(size=6)) as store:
-        Suite.store = store
-        yield
+from cormorant.langchain import retrievers
 
 
 class Suite(RetrieversIntegrationTests):
     __test__ = False
-    store: Cormorant
+    name: str
+    parts: Parts
+
+    @pytest.fixture(autouse=True)
+    def _stores(self) -> Iterator[None]:
+        type(self).parts = Parts()
+        yield
+        type(self).parts.close()
+
+    @property
+    def retriever_constructor(self) -> Any:
+        """The class, over documents: some need them added before they can be asked."""
+        return functools.partial(make, self.name, self.parts)
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {}
 
     @property
     def retriever_query_example(self) -> str:
-        return "a fish"
-
-    @property
-    def legs(self) -> list[BaseRetriever]:
-        return [Suite.store.as_retriever(), Suite.store.as_retriever(search_type="text")]
-
-
-class TestBM25(Suite):
-    __test__ = True
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return BM25Retriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"vectorstore": Suite.store}
-
-
-class TestEnsemble(Suite):
-    __test__ = True
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return EnsembleRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"retrievers": self.legs, "weights": [0.5, 0.5]}
-
-
-class TestMerger(Suite):
-    __test__ = True
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return MergerRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"retrievers": self.legs}
-
-
-class TestHybrid(Suite):
-    """The constructor's name for k is ``top_k``; the call takes both."""
-
-    __test__ = True
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return HybridRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        vector, text = self.legs
-        return {"vector_retriever": vector, "keyword_retriever": text}
+        return QUESTION
 
     @property
     def num_results_arg_name(self) -> str:
-        return "top_k"
+        return "top_k" if self.name == "HybridRetriever" else "k"
+
+
+for _name in RETRIEVERS:
+    globals()[f"Test{_name}"] = type(f"Test{_name}", (Suite,), {"__test__": True, "name": _name})
+
+
+def test_every_retriever_that_takes_k_is_among_them() -> None:
+    takes = {
+        name
+        for name in retrievers.__all__
+        if {"k", "top_k"} & set(getattr(getattr(retrievers, name), "model_fields", ()))
+    }
+    assert takes == set(RETRIEVERS)

@@ -17,7 +17,7 @@ from cormorant.errors import ScopeError
 from cormorant.langchain.in_force import scope_in_force, scoping
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking import check_retriever
-from cormorant.langchain.retrievers.base import Retriever
+from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, takes
 from cormorant.store.scope import Scope
 
@@ -35,6 +35,7 @@ class ScopedRetriever(Retriever):
         scope: Predicates, as of ``store.scope``: ``{"tenant": "acme", "acl": {"$any": […]}}``.
         scope_from: Makes further predicates of a call's config, such as of the user's name in it.
         required: Fields that must be in the scope of a call by then, from wherever they come.
+        k: Documents wanted; by default what the retriever brings.
 
     A call takes what the retriever takes.
 
@@ -57,6 +58,7 @@ class ScopedRetriever(Retriever):
     scope: Mapping[str, Any] = Field(default_factory=dict)
     scope_from: Callable[[RunnableConfig], Mapping[str, Any]] | None = None
     required: tuple[str, ...] = ()
+    k: int | None = None
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter")
 
@@ -67,6 +69,8 @@ class ScopedRetriever(Retriever):
         if isinstance(required, str) or not isinstance(required, Iterable):
             raise ScopeError(f"required must be a list of field names; got {required!r}.")
         values["required"] = tuple(required)
+        if values.get("k") is not None:
+            check_k(values["k"])
         super().__init__(**values)
 
     def for_request(self, **predicates: Any) -> ScopedRetriever:
@@ -95,6 +99,7 @@ class ScopedRetriever(Retriever):
 
     @override
     def _find(self, query: str, run: Run, **asked: Any) -> Answer:
+        asked = {"k": self.k, **asked}
         further = self._further(run)
         if not self.scope and not further:
             return self._inside(run).call(self.retriever, query, tag="retriever", **asked)
@@ -103,6 +108,7 @@ class ScopedRetriever(Retriever):
 
     @override
     async def _afind(self, query: str, run: Run, **asked: Any) -> Answer:
+        asked = {"k": self.k, **asked}
         further = self._further(run)
         if not self.scope and not further:
             return await self._inside(run).acall(self.retriever, query, tag="retriever", **asked)

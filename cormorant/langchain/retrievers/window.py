@@ -16,10 +16,10 @@ from cormorant import defaults
 from cormorant.errors import QueryError, ScopeError, UsageError
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers import steps as stepping
-from cormorant.langchain.retrievers.base import Retriever
+from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of, takes
 from cormorant.langchain.retrievers.families import Families, Found, adopted
-from cormorant.langchain.retrievers.kinship import plain
+from cormorant.langchain.retrievers.kin import plain
 from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
 from cormorant.langchain.retrievers.sentences import SentenceSplitter, sentence_spans
 from cormorant.langchain.retrievers.steps import Call, Steps, on
@@ -135,6 +135,7 @@ class PreviousNextRetriever(Retriever):
         retriever: Finds chunks.
         vectorstore: Where their neighbours are looked up, by ``get_by_ids``.
         before, after: How many neighbours, 1 each by default.
+        k: Chunks wanted, before they are joined; by default what the retriever brings.
         separator: Put between chunks, unless both say where in the document they begin
             (``start_index``): then what they share is there once.
         with_scores: Put scores into ``metadata["_cormorant"]`` of what is returned.
@@ -149,12 +150,15 @@ class PreviousNextRetriever(Retriever):
     before: int = defaults.NEIGHBOURS
     after: int = defaults.NEIGHBOURS
     separator: str = "\n"
+    k: int | None = None
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter")
 
     def __init__(self, **values: Any) -> None:
         for name in ("before", "after"):
             _check_count(name, values.get(name, defaults.NEIGHBOURS))
+        if values.get("k") is not None:
+            check_k(values["k"])
         super().__init__(**values)
 
     @override
@@ -171,6 +175,7 @@ class PreviousNextRetriever(Retriever):
         return await stepping.arun(self._search(query, run, asked))
 
     def _search(self, query: str, run: Run, asked: Mapping[str, Any]) -> Steps[Answer]:
+        asked = {"k": self.k, **asked}
         answer: Answer = yield Call(
             lambda: run.call(self.retriever, query, tag="chunks", **asked),
             lambda: run.acall(self.retriever, query, tag="chunks", **asked),
