@@ -67,10 +67,14 @@ class StoreSystem:
 
     def __call__(self, text: str) -> Result:
         """The store's answer."""
+        return self._store.search(self.query(text))
+
+    def query(self, text: str) -> Query:
+        """What the store is asked."""
         vector = None
         if self._embed is not None and self._asked.get("mode") != "text":
             vector = self._embed(text)
-        return self._store.search(Query(text=text, vector=vector, top_k=self._k, **self._asked))
+        return Query(text=text, vector=vector, top_k=self._k, **self._asked)
 
     @property
     def config(self) -> dict[str, Any]:

@@ -1,0 +1,100 @@
+"""Why did a document enter, leave or move?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from cormorant.errors import NotFound, UsageError
+from cormorant.evaluate.diffing.changes import Change, Diff, QueryDiff
+from cormorant.evaluate.run import Run
+from cormorant.evaluate.store_system import Embed, StoreSystem
+from cormorant.model import Explanation, Query, StoreProtocol
+
+__all__ = ["settings_of", "with_reasons"]
+
+
+def settings_of(run: Run) -> Mapping[str, Any] | None:
+    """How a store was asked for this run: its query's fields; None if the run does not say."""
+    asked = run.config.get("query")
+    return asked if isinstance(asked, Mapping) else None
+
+
+def with_reasons(
+    found: Diff,
+    store: StoreProtocol,
+    queries: Mapping[str, str],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    embed: Embed | Any = None,
+    only: Iterable[QueryDiff] | None = None,
+) -> Diff:
+    """Ask the store why each changed document is where it is, under both configurations.
+
+    Args:
+        found: What changed.
+        store: The store both runs asked; as it is now, which is said where it no longer gives
+            the run's rank.
+        queries: Query id to text.
+        before: Fields of the first run's Query, such as ``{"mode": "text"}``.
+        after: Of the second's.
+        embed: Makes a query's vector, as for :func:`~cormorant.evaluate.run_system`.
+        only: Of which of the changed queries; None explains all of them.
+
+    Returns:
+        The same changes, each saying why.
+
+    Raises:
+        UsageError: If a changed query has no text, or a configuration does not fit.
+    """
+    wanted = {each.query for each in (found.changed if only is None else only)}
+    systems = [StoreSystem(store, k=found.k, config=each, embed=embed) for each in (before, after)]
+
+    def explained(each: QueryDiff) -> QueryDiff:
+        if each.query not in wanted:
+            return each
+        if each.query not in queries:
+            raise UsageError(
+                f"Query {each.query!r} has no text to ask the store with. Give the file with the "
+                "queries that both runs answered."
+            )
+        asked = [system.query(queries[each.query]) for system in systems]
+
+        def why(change: Change) -> Change:
+            return replace(
+                change,
+                before_says=_says(store, asked[0], change.id, change.before, found.k),
+                after_says=_says(store, asked[1], change.id, change.after, found.k),
+            )
+
+        return replace(
+            each,
+            entered=tuple(map(why, each.entered)),
+            left=tuple(map(why, each.left)),
+            moved=tuple(map(why, each.moved)),
+        )
+
+    return replace(found, changed=tuple(map(explained, found.changed)))
+
+
+def _says(store: StoreProtocol, query: Query, doc: str, rank: int | None, k: int) -> str:
+    try:
+        explanation = store.explain(query, doc)
+    except NotFound:
+        return "It is not in the store, or no longer."
+    says = _reason(explanation)
+    there = rank if rank is not None and rank <= k else None
+    if explanation.rank != there:
+        now = "misses it" if explanation.rank is None else f"ranks it {explanation.rank}"
+        says = f"The store as it is now {now}, unlike the run. {says}"
+    return says
+
+
+def _reason(explanation: Explanation) -> str:
+    """The sentence of the stage that lost it; of a hit, that of the stage that scored it."""
+    if not explanation.found:
+        return next(s.says for s in explanation.steps if s.stage == explanation.lost_at)
+    scored = [s for s in explanation.steps if s.stage in {"vector", "text", "fuse"}]
+    return scored[-1].says if scored else explanation.says
