@@ -128,7 +128,9 @@ class Bench:
         for index, numbers in enumerate(groups):
             waiting = []
             for number, span in enumerate(spans):
-                kept = self._journal.get(f"{index}/{number}") if self._journal else None
+                kept = None
+                if self._journal is not None:
+                    kept = self._journal.get(f"{index}/{number}")
                 if kept is None:
                     waiting.append((number, span))
                     continue
@@ -141,7 +143,7 @@ class Bench:
             with variant(self.settings.store, _index(some), self.settings.chunking) as searched:
                 for number, span in waiting:
                     part = self._judged(searched, some, names[span])
-                    if self._journal:
+                    if self._journal is not None:
                         self._journal.put(f"{index}/{number}", part)
                     done += part.shape[1]
                     self._progress(done, of)
