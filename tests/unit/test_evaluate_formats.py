@@ -50,13 +50,17 @@ def test_judgements_come_back(tmp_path, name):
         ("a.csv", 'grade,query,document,note\n0.5,1,"a",\n1,1,b,"two\nlines"\n'),
         (
             "a.jsonl",
-            '{"query": 1, "document": "a", "grade": 0.5}\n\n'
-            '{"query": "1", "document": "b", "grade": 1.0}',
+            (
+                '{"query": 1, "document": "a", "grade": 0.5}\n\n'
+                '{"query": "1", "document": "b", "grade": 1.0}'
+            ),
         ),
         (
             "a.jsonl",
-            '{"query-id": "1", "corpus-id": "a", "score": 0.5}\n'
-            '{"qid": "1", "doc": "b", "label": 1}',
+            (
+                '{"query-id": "1", "corpus-id": "a", "score": 0.5}\n'
+                '{"qid": "1", "doc": "b", "label": 1}'
+            ),
         ),
     ],
 )
