@@ -13,7 +13,7 @@ from cormorant.errors import QueryError, UsageError
 from cormorant.langchain.pool import in_pool
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.families import Families, Found, adopted
-from cormorant.langchain.retrievers.kinship import children_of, plain
+from cormorant.langchain.retrievers.kin import children_of, plain
 from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
 from cormorant.langchain.retrievers.steps import Call, Steps
 

@@ -32,7 +32,8 @@ from cormorant.langchain.retrievers.child_search import (
     child_retriever,
 )
 from cormorant.langchain.retrievers.families import Families
-from cormorant.langchain.retrievers.kinship import Kinship, Parent
+from cormorant.langchain.retrievers.kin import Parent
+from cormorant.langchain.retrievers.kinship import Kinship
 from cormorant.langchain.retrievers.steps import Call, Steps
 from cormorant.langchain.storage._lc_store import create_kv_docstore
 from cormorant.langchain.storage.cormorant_store import CormorantDocstore

@@ -11,7 +11,7 @@ from langchain_core.vectorstores import VectorStore
 
 from cormorant.errors import UsageError
 from cormorant.langchain.retrievers import steps as stepping
-from cormorant.langchain.retrievers.kinship import Parent
+from cormorant.langchain.retrievers.kin import Parent
 from cormorant.langchain.retrievers.multi_vector import MultiVectorRetriever, document_ids
 from cormorant.langchain.retrievers.parent_store import ParentStore
 from cormorant.langchain.retrievers.steps import Steps, in_thread
