@@ -10,11 +10,12 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from cormorant.analysis.normalise import normalise
+from cormorant.analysis.normalise import fold_han, normalise
 
 __all__ = ["evaded", "refused", "unquoted", "without_preface", "without_talk"]
 
-_ORDINAL: Final = r"\d{1,2}|十?[一二三四五六七八九]|十"
+_HAN_ORDINAL: Final = "十?[一二三四五六七八九]|十"
+_ORDINAL: Final = rf"\d{{1,2}}|{_HAN_ORDINAL}"
 _BULLET: Final = re.compile(r"^[-*•‣–·●○◦▪]\s+")
 _NUMBERS: Final = (
     # Question 1: · Version 2 - · 问题一： · 第二种问法：
@@ -29,7 +30,7 @@ _NUMBERS: Final = (
     ),
     # 1. · (1) · 1) · 1、 · 1： · 一、 · （一）· ①
     re.compile(r"^[(（\[【]?(\d{1,2})(?:[.)）\]】、．：]|:(?=\s))[.、]?\s*(?=\D)"),
-    re.compile(rf"^[(（\[【]?({_ORDINAL})(?:[)）\]】]\s*[、.．:：]?|[、.．:：])\s*(?=\D)"),
+    re.compile(rf"^[(（\[【]?({_HAN_ORDINAL})(?:[)）\]】]\s*[、.．:：]?|[、.．:：])\s*(?=\D)"),
     re.compile(r"^([①-⑳⑴-⒇㈠-㈩❶-❿])\s*[、.．]?\s*"),
 )
 # A title before the one thing that was asked for.
@@ -59,13 +60,13 @@ _CHATTER: Final = re.compile(
     re.IGNORECASE,
 )
 _PREFACE: Final = re.compile(
-    rf"^(?:{_CONSENT})?"
+    rf"^[*_#\s]*(?:{_CONSENT})?[*_]*"
     r"(?:(?:here(?:'s| is| are)|below (?:is|are)|the following(?: is| are)?|this is|以下[是为]|"
     r"下面[是为]|这[里]?是|以下|如下)[^\n:.?!。]{0,120}"
     r"(?:passage|paragraph|answer|text|document|excerpt|response|question|quer|version|variant"
     r"|段落|段|文章|文本|文字|文档|回答|答案|内容|问题|查询|问法|问句)[^\n:.?!。]{0,80}:\s*"
     r"|(?:(?:hypothetical )?(?:passage|paragraph|document|answer)|(?:假设(?:性)?的?)?"
-    r"(?:段落|文章|文档|回答|答案))\s*:\s*)",
+    r"(?:段落|文章|文档|回答|答案))\s*:\s*)[*_]*\s*",
     re.IGNORECASE,
 )
 _CONSENT_LINE: Final = re.compile(rf"^(?:{_CONSENT})$", re.IGNORECASE)
@@ -185,13 +186,17 @@ def unquoted(line: str) -> str:
 
 def _plain(text: str) -> str:
     """The beginning, in the form the patterns are written in."""
-    return normalise(text[:_LOOKED_AT]).replace("’", "'").strip(" \t\r\n\"'`*_“”「」")
+    return fold_han(normalise(text[:_LOOKED_AT])).replace("’", "'").strip(" \t\r\n\"'`*_“”「」")
+
+
+def _in_place(text: str) -> str:
+    """The beginning, with Simplified characters in the places of Traditional ones."""
+    return fold_han(text[:_LOOKED_AT])
 
 
 def _after_preface(text: str) -> str:
     """What stands after "Here is the passage:", if anything does."""
-    # The patterns know ":" and "," alone; one character stands for one, so places stay the same.
-    found = _PREFACE.match(text[:_LOOKED_AT].translate(_MARKS))
+    found = _PREFACE.match(_in_place(text).translate(_MARKS))
     return text[found.end() :].strip() if found else text
 
 
@@ -206,10 +211,10 @@ def _unmarked(line: str, last: int) -> tuple[str, int, bool]:
     bullet = _BULLET.match(line)
     rest = line[bullet.end() :] if bullet else line
     for pattern in _NUMBERS:
-        found = pattern.match(rest)
+        found = pattern.match(_in_place(rest))
         if found and _ordinal(found[1]) in {1, last + 1}:
             return rest[found.end() :].strip("* "), _ordinal(found[1]), True
-    title = _TITLE.match(rest)
+    title = _TITLE.match(_in_place(rest))
     if title and title.end() < len(rest):
         return rest[title.end() :].strip("* "), last, True
     return rest, last, bullet is not None
