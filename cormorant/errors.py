@@ -15,6 +15,7 @@
     │   └── CorruptionError          damage was found (``path``)
     ├── EmbeddingError               the embedder failed (``model``, ``retryable``)
     ├── EmbeddingMismatch            another embedder than the one the store was built with
+    ├── RerankError                  a model gave no usable scores, order or verdicts
     ├── ScopeError                   a scope is missing, or a call would leave it
     ├── DeadlineExceeded (TimeoutError)   a stage took longer than it was given (``stage``)
     ├── EvalFileError                a judgement or run file (``path``, ``line``)
@@ -40,6 +41,7 @@ __all__ = [
     "NotFound",
     "QueryError",
     "RecordError",
+    "RerankError",
     "ScopeError",
     "StoreClosed",
     "StoreError",
@@ -132,6 +134,10 @@ class EmbeddingError(CormorantError):
 
 class EmbeddingMismatch(CormorantError):
     """The embedder is not the one the store's vectors were made with."""
+
+
+class RerankError(CormorantError):
+    """A model returned no usable scores, order or verdicts for the documents it was given."""
 
 
 class ScopeError(CormorantError):

@@ -14,11 +14,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import QueryError
+from cormorant.errors import QueryError, RerankError
 from cormorant.langchain.document_transformers.transformer import Transformer
 from cormorant.langchain.embedder import check_embedding
 from cormorant.langchain.provenance import journeyed
-from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError
+from cormorant.langchain.retrievers.document_compressors.compressor import Call
 from cormorant.langchain.retrievers.document_compressors.reranker import check_minimum
 from cormorant.langchain.retrievers.document_compressors.vectors import aembed, cosines, embed
 from cormorant.model import Step

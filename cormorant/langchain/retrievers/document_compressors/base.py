@@ -10,13 +10,9 @@ from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransfo
 from pydantic import Field
 from typing_extensions import override
 
-from cormorant.errors import QueryError, UsageError
+from cormorant.errors import QueryError, RerankError, UsageError
 from cormorant.langchain.provenance import Answer
-from cormorant.langchain.retrievers.document_compressors.compressor import (
-    Call,
-    Compressor,
-    RerankError,
-)
+from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
 from cormorant.langchain.retrievers.document_compressors.foreign import Foreign, as_compressor
 from cormorant.langchain.retrievers.document_compressors.vectors import embedded_once
 

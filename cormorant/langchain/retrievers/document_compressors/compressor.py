@@ -19,7 +19,7 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict
 from typing_extensions import override
 
-from cormorant.errors import CormorantError, QueryError, UsageError
+from cormorant.errors import QueryError, RerankError, UsageError
 from cormorant.langchain import provenance
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
@@ -28,10 +28,6 @@ from cormorant.langchain.retrievers.configured import Configured
 from cormorant.model import Stage
 
 __all__ = ["Call", "Compressor", "RerankError"]
-
-
-class RerankError(CormorantError):
-    """A model returned no usable scores, order or verdicts for the documents it was given."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from langchain_core.cross_encoders import BaseCrossEncoder
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import MissingDependency, UsageError
-from cormorant.langchain.retrievers.document_compressors.compressor import RerankError
+from cormorant.errors import MissingDependency, RerankError, UsageError
 
 __all__ = ["DEFAULT_MODEL", "BaseCrossEncoder", "HuggingFaceCrossEncoder", "Scale", "as_relevance"]
 

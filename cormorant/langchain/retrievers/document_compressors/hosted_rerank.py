@@ -10,10 +10,10 @@ from langchain_core.runnables.config import run_in_executor
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import UsageError
+from cormorant.errors import RerankError, UsageError
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.base import check_k
-from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError
+from cormorant.langchain.retrievers.document_compressors.compressor import Call
 from cormorant.langchain.retrievers.document_compressors.ranking import number
 from cormorant.langchain.retrievers.document_compressors.reranker import Reranker
 

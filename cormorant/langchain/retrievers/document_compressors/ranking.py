@@ -9,8 +9,8 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from cormorant.errors import RerankError
 from cormorant.langchain.provenance import Answer, journeyed
-from cormorant.langchain.retrievers.document_compressors.compressor import RerankError
 from cormorant.model import Step
 
 __all__ = ["check_scores", "number", "placed", "ranked"]
