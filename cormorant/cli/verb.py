@@ -14,8 +14,7 @@ from cormorant.errors import FilterError
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
     from cormorant.cli.settings import Settings
-    from cormorant.store import Store
-    from cormorant.store.door import Door
+    from cormorant.store import ScopedStore, Store
 
 __all__ = [
     "DEGRADED_EXIT",
@@ -120,7 +119,7 @@ def parsed_filter(args: Namespace) -> dict[str, Any] | None:
     return _json_object("--filter", args.filter, """{"language": "en"}""")
 
 
-def scoped(store: Store, args: Namespace) -> Door:
+def scoped(store: Store, args: Namespace) -> Store | ScopedStore:
     """The store, confined to ``--scope`` if one was given.
 
     Raises:

@@ -117,8 +117,8 @@ def diff(before: Run, after: Run, *, k: int = defaults.TOP_K) -> Diff:
         >>> first = Run("first", {"1": (("a", 3.0), ("b", 2.0), ("c", 1.0))})
         >>> second = Run("second", {"1": (("b", 3.0), ("a", 2.0), ("d", 1.0))})
         >>> (one,) = diff(first, second).changed
-        >>> [(c.id, c.before, c.after, c.kind) for c in one.changes]
-        [('d', None, 3, 'entered'), ('c', 3, None, 'left'), ('b', 2, 1, 'moved'), ('a', 1, 2, 'moved')]
+        >>> [(c.kind, c.id, c.before, c.after) for c in one.changes][:3]
+        [('entered', 'd', None, 3), ('left', 'c', 3, None), ('moved', 'b', 2, 1)]
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise UsageError(f"k must be a whole number of at least 1; got {k!r}.")

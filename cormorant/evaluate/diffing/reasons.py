@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cormorant.errors import NotFound, UsageError
@@ -12,21 +12,34 @@ from cormorant.evaluate.run import Run
 from cormorant.evaluate.store_system import Embed, StoreSystem
 from cormorant.model import Explanation, Query, StoreProtocol
 
-__all__ = ["settings_of", "with_reasons"]
+__all__ = ["Asked", "asked_for", "with_reasons"]
 
 
-def settings_of(run: Run) -> Mapping[str, Any] | None:
-    """How a store was asked for this run: its query's fields; None if the run does not say."""
-    asked = run.config.get("query")
-    return asked if isinstance(asked, Mapping) else None
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a store is asked.
+
+    Attributes:
+        fields: Of its Query, such as ``{"mode": "text"}``.
+        k: Hits wanted, which decides how many candidates each leg gives.
+    """
+
+    fields: Mapping[str, Any]
+    k: int
+
+
+def asked_for(run: Run) -> Asked | None:
+    """How a store was asked for this run; None if the run does not say."""
+    fields, k = run.config.get("query"), run.config.get("k")
+    return Asked(fields, k) if isinstance(fields, Mapping) and isinstance(k, int) else None
 
 
 def with_reasons(
     found: Diff,
     store: StoreProtocol,
     queries: Mapping[str, str],
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
+    before: Asked,
+    after: Asked,
     *,
     embed: Embed | Any = None,
     only: Iterable[QueryDiff] | None = None,
@@ -38,8 +51,8 @@ def with_reasons(
         store: The store both runs asked; as it is now, which is said where it no longer gives
             the run's rank.
         queries: Query id to text.
-        before: Fields of the first run's Query, such as ``{"mode": "text"}``.
-        after: Of the second's.
+        before: How the store was asked for the first run.
+        after: For the second.
         embed: Makes a query's vector, as for :func:`~cormorant.evaluate.run_system`.
         only: Of which of the changed queries; None explains all of them.
 
@@ -50,7 +63,9 @@ def with_reasons(
         UsageError: If a changed query has no text, or a configuration does not fit.
     """
     wanted = {each.query for each in (found.changed if only is None else only)}
-    systems = [StoreSystem(store, k=found.k, config=each, embed=embed) for each in (before, after)]
+    systems = [
+        StoreSystem(store, k=each.k, config=each.fields, embed=embed) for each in (before, after)
+    ]
 
     def explained(each: QueryDiff) -> QueryDiff:
         if each.query not in wanted:
@@ -65,8 +80,8 @@ def with_reasons(
         def why(change: Change) -> Change:
             return replace(
                 change,
-                before_says=_says(store, asked[0], change.id, change.before, found.k),
-                after_says=_says(store, asked[1], change.id, change.after, found.k),
+                before_says=_says(store, asked[0], change.id, change.before),
+                after_says=_says(store, asked[1], change.id, change.after),
             )
 
         return replace(
@@ -79,14 +94,13 @@ def with_reasons(
     return replace(found, changed=tuple(map(explained, found.changed)))
 
 
-def _says(store: StoreProtocol, query: Query, doc: str, rank: int | None, k: int) -> str:
+def _says(store: StoreProtocol, query: Query, doc: str, rank: int | None) -> str:
     try:
         explanation = store.explain(query, doc)
     except NotFound:
         return "It is not in the store, or no longer."
     says = _reason(explanation)
-    there = rank if rank is not None and rank <= k else None
-    if explanation.rank != there:
+    if explanation.rank != rank:
         now = "misses it" if explanation.rank is None else f"ranks it {explanation.rank}"
         says = f"The store as it is now {now}, unlike the run. {says}"
     return says
