@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cormorant import defaults
 from cormorant.cli.verb import parsed_filter
 from cormorant.errors import NotFound
-from cormorant.model import Query
+from cormorant.model import Query, VectorLike
 
 if TYPE_CHECKING:
     from cormorant.cli.settings import Settings
     from cormorant.store import Store
 
-__all__ = ["Asked", "ask", "open_existing"]
+__all__ = ["Asked", "Way", "ask", "open_existing", "way_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,21 @@ class Asked:
     """A query ready to run, and what had to be left out of it."""
 
     query: Query
+    degraded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a store is asked, whatever the question.
+
+    Attributes:
+        config: Fields of a Query.
+        embed: A question's vector; None where the text leg answers alone.
+        degraded: What had to be left out.
+    """
+
+    config: dict[str, Any]
+    embed: Callable[[str], VectorLike | None] | None
     degraded: tuple[str, ...]
 
 
@@ -42,17 +58,18 @@ def open_existing(
     return Store.open(path, create=False, read_only=read_only, lock_timeout_s=lock_timeout_s)
 
 
-def ask(store: Store, args: Namespace, settings: Settings, *, explain: bool) -> Asked:
-    """Build the query; embeds the question if a vector leg is wanted and can be had.
+def way_of(store: Store, args: Namespace, settings: Settings) -> Way:
+    """How questions are to be asked; loads the embedder if a vector leg is wanted and can be had.
 
     Raises:
-        QueryError: On a value out of range.
+        QueryError: If a mode was asked for that needs vectors, and they cannot be had.
         MissingDependency: If a mode was asked for whose embedder is not installed.
     """
-    filter = parsed_filter(args)
     mode = settings.get("mode")
     degraded: tuple[str, ...] = ()
-    vector = None
+    embed = None
+    # Before the model is loaded, which takes a while.
+    filter = parsed_filter(args)
     if mode != "text":
         # Loads a model: kept away from text searches.
         from cormorant.cli.embedding import for_asking
@@ -61,20 +78,28 @@ def ask(store: Store, args: Namespace, settings: Settings, *, explain: bool) -> 
             store, settings.get("embedder"), trusted=settings.trusted("embedder"), mode=mode
         )
         degraded = choice.degraded
-        vector = choice.embedded_query(args.question)
+        if choice.embedder is not None:
+            embed = choice.embedded_query
         if mode is None:
-            mode = "text" if vector is None else "hybrid"
+            mode = "text" if embed is None else "hybrid"
+    names = ("fetch_k", "min_score", "fusion", "rrf_k", "mmr_lambda")
+    config = {name: settings.get(name) for name in names}
+    return Way({"mode": mode, "filter": filter, **config}, embed, degraded)
+
+
+def ask(store: Store, args: Namespace, settings: Settings, *, explain: bool) -> Asked:
+    """Build the query; embeds the question if a vector leg is wanted and can be had.
+
+    Raises:
+        QueryError: On a value out of range.
+        MissingDependency: If a mode was asked for whose embedder is not installed.
+    """
+    way = way_of(store, args, settings)
     query = Query(
         text=args.question,
-        vector=vector,
-        mode=mode,
-        filter=filter,
+        vector=None if way.embed is None else way.embed(args.question),
         top_k=settings.get("top_k"),
-        fetch_k=settings.get("fetch_k"),
-        min_score=settings.get("min_score"),
-        fusion=settings.get("fusion"),
-        rrf_k=settings.get("rrf_k"),
-        mmr_lambda=settings.get("mmr_lambda"),
         explain=explain,
+        **way.config,
     )
-    return Asked(query, degraded)
+    return Asked(query, way.degraded)

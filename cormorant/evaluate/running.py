@@ -15,10 +15,11 @@ from cormorant.evaluate.answers import Duplicates, Reply, ranking_of
 from cormorant.evaluate.run import Cost, Ranking, Run
 from cormorant.evaluate.store_system import Embed, StoreSystem
 from cormorant.model import Result, StoreProtocol
+from cormorant.store.door import Door
 
 __all__ = ["System", "run_system"]
 
-System: TypeAlias = StoreProtocol | Callable[[str], Any]
+System: TypeAlias = StoreProtocol | Door | Callable[[str], Any]
 """A store, or a function from a query's text to hits, best first."""
 
 
@@ -90,7 +91,7 @@ def run_system(
     ask: Callable[[str], Any]
     written: Mapping[str, Any]
     own_name: str
-    if isinstance(system, StoreProtocol):
+    if isinstance(system, (StoreProtocol, Door)):
         ask = StoreSystem(system, k=k, config=config, embed=embed)
         own_name, written = "store", ask.config
     elif callable(system):

@@ -8,6 +8,7 @@ from typing import Any, Final
 from cormorant.errors import UsageError
 from cormorant.model import Query, Result, StoreProtocol, VectorLike
 from cormorant.store import ScopedStore
+from cormorant.store.door import Door
 
 __all__ = ["Embed", "StoreSystem"]
 
@@ -40,7 +41,7 @@ class StoreSystem:
 
     def __init__(
         self,
-        store: StoreProtocol,
+        store: StoreProtocol | Door,
         *,
         k: int,
         config: Mapping[str, Any] | None = None,
@@ -79,7 +80,9 @@ class StoreSystem:
     @property
     def config(self) -> dict[str, Any]:
         """All that changes a ranking and is known here, as JSON values."""
-        asked = {name: _named(value) for name, value in self._asked.items()}
+        # None says as much as saying nothing.
+        said = {name: value for name, value in self._asked.items() if value is not None}
+        asked = {name: _named(value) for name, value in said.items()}
         written: dict[str, Any] = {"k": self._k, "query": asked}
         settings = getattr(self._store, "config", None)
         if settings is not None:

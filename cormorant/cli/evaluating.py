@@ -1,0 +1,306 @@
+"""How good is it: a store asked judged queries, or runs that were saved?"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cormorant.cli.asking import open_existing, way_of
+from cormorant.cli.evaluated import FIELDS, json_fields, lines
+from cormorant.cli.verb import (
+    DEGRADED_EXIT,
+    Verb,
+    add_filter,
+    add_json,
+    add_scope,
+    add_settings,
+    folder,
+    scoped,
+)
+from cormorant.errors import UsageError
+
+if TYPE_CHECKING:
+    from cormorant.cli.console import Console
+    from cormorant.cli.settings import Settings
+    from cormorant.evaluate import Evaluation, Golden, Qrels, Run
+    from cormorant.store import Store
+    from cormorant.store.door import Door
+
+__all__ = ["VERB"]
+
+_FORMATS = ("terminal", "markdown", "latex")
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "store",
+        metavar="KB",
+        type=folder,
+        nargs="?",
+        help="the store's folder; not needed with --run and --qrels",
+    )
+    parser.add_argument(
+        "--run",
+        dest="runs",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a saved run to judge, instead of asking the store; can be given several times",
+    )
+    parser.add_argument(
+        "--queries", metavar="FILE", help="queries to ask: .jsonl, .csv or .tsv (default: those "
+        "kept in the store)"
+    )  # fmt: skip
+    parser.add_argument(
+        "--qrels", metavar="FILE", help="judgements: TREC, .tsv, .csv or .jsonl (default: those "
+        "kept in the store)"
+    )  # fmt: skip
+    parser.add_argument(
+        "--beir", metavar="FOLDER", help="both, from a BEIR folder: queries.jsonl, qrels/SPLIT.tsv"
+    )
+    parser.add_argument(
+        "--split", metavar="NAME", default="test", help="of the BEIR folder (default: test)"
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep these queries and judgements in the store, in place of those kept before",
+    )
+    parser.add_argument(
+        "--metric",
+        dest="metrics",
+        metavar="NAMES",
+        action="append",
+        default=[],
+        help="what to compute, as in ndcg@10,recall@5,mrr (default: "
+        "ndcg@10,recall@10,mrr@10,unjudged@10)",
+    )
+    parser.add_argument(
+        "--by",
+        metavar="FIELD",
+        help="judge a hit by this metadata field, such as its document's id, and not by its own id",
+    )
+    parser.add_argument("--baseline", metavar="FILE", help="a saved run to compare with")
+    parser.add_argument(
+        "--gate",
+        dest="gates",
+        metavar="GATE",
+        action="append",
+        default=[],
+        help="a limit to keep to: 'ndcg@10>=-0.01' against the baseline, 'ndcg@10>=0.4' without; "
+        "can be given several times",
+    )
+    parser.add_argument("--strict", action="store_true", help="a gate that cannot tell fails, too")
+    parser.add_argument(
+        "--save-run",
+        metavar="FILE",
+        help="save the store's answers: .jsonl keeps all, .csv and TREC's format the hits",
+    )
+    parser.add_argument("--name", metavar="NAME", help="of the run (default: the store's folder)")
+    add_settings(parser, "top_k", "mode")
+    add_filter(parser)
+    add_scope(parser)
+    add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
+    add_settings(parser, "lock_timeout")
+    parser.add_argument(
+        "--format", choices=_FORMATS, default="terminal", help="of the table (default: terminal)"
+    )
+    parser.add_argument(
+        "--per-query", action="store_true", help="print each query's values as well"
+    )
+    add_json(parser)
+
+
+def _run(args: Namespace, settings: Settings, console: Console) -> int:
+    from cormorant.evaluate import DEFAULT_METRICS, Gate, check_gates, judge, read_run, report
+    from cormorant.evaluate.gate import exit_code
+    from cormorant.evaluate.names import parse_metrics
+
+    _check(args)
+    # All that may be mistyped is read before anything is asked, which may take long.
+    gates = [Gate.parse(written) for written in args.gates]
+    wanted = [*(args.metrics or DEFAULT_METRICS), *(gate.metric for gate in gates)]
+    metrics = [each.name for each in parse_metrics(wanted)]
+    baseline = read_run(args.baseline) if args.baseline else None
+    runs = _apart([read_run(path) for path in args.runs], args.runs)
+    if args.store is None:
+        qrels = _read_qrels(args)
+    else:
+        with open_existing(
+            args.store, read_only=not args.keep, lock_timeout_s=settings.get("lock_timeout")
+        ) as store:
+            view = scoped(store, args)
+            if runs and not args.keep:
+                qrels = _read_qrels(args) if _has_qrels(args) else _kept(view).qrels
+            else:
+                golden = _golden(args, view, console)
+                qrels = golden.qrels
+            if not runs:
+                runs = [_asked(store, view, golden, args, settings, console)]
+    judged = [judge(run, qrels, metrics) for run in runs]
+    first = []
+    if baseline is not None:
+        if any(run.name == baseline.name for run in runs):
+            baseline = replace(baseline, name=f"{baseline.name} (baseline)")
+        first = [judge(baseline, qrels, metrics)]
+    _warn(judged, args, settings, console)
+    table = report((first + judged)[0], (first + judged)[1:], metrics)
+    verdicts = check_gates(gates, judged[0], first[0] if first else None) if gates else []
+    if args.json:
+        console.json(json_fields(judged, first, table, verdicts, per_query=args.per_query))
+    else:
+        for line in lines(judged, table, verdicts, console, args.format, per_query=args.per_query):
+            console.print(line)
+    if verdicts:
+        return exit_code(verdicts, strict=args.strict)
+    return DEGRADED_EXIT if any(each.failed for each in judged) else 0
+
+
+def _check(args: Namespace) -> None:
+    """Refuse what does not go together."""
+    if args.store is None and not args.runs:
+        raise UsageError("eval needs a store to ask, or a saved run: --run FILE.")
+    if args.store is None and not _has_qrels(args):
+        raise UsageError(
+            "Without a store the judgements come from a file: --qrels FILE or --beir FOLDER."
+        )
+    if args.beir and (args.qrels or args.queries):
+        raise UsageError("--beir brings queries and judgements; leave --queries and --qrels out.")
+    if args.runs and args.save_run:
+        raise UsageError("--save-run saves the store's answers; with --run nothing is asked.")
+    if args.keep and (args.store is None or not _has_qrels(args)):
+        raise UsageError(
+            "--keep needs a store, and what to keep: --queries and --qrels, or --beir."
+        )
+    if args.gates and len(args.runs) > 1:
+        raise UsageError("A gate is about one run; give one --run, or none and a store.")
+
+
+def _apart(runs: list[Run], paths: list[str]) -> list[Run]:
+    """The runs, named by their files where one name stands for several."""
+    names = [run.name for run in runs]
+    return [
+        replace(run, name=path) if names.count(run.name) > 1 else run
+        for run, path in zip(runs, paths, strict=True)
+    ]
+
+
+def _has_qrels(args: Namespace) -> bool:
+    return bool(args.qrels or args.beir)
+
+
+def _read_qrels(args: Namespace) -> Qrels:
+    from cormorant.evaluate import read_beir, read_qrels
+
+    return read_beir(args.beir, split=args.split).qrels if args.beir else read_qrels(args.qrels)
+
+
+def _golden(args: Namespace, view: Door, console: Console) -> Golden:
+    """Queries and judgements from the files, or those kept in the store; kept if so wished."""
+    from cormorant.evaluate import Golden, keep_golden, read_beir, read_qrels, read_queries
+
+    if args.beir:
+        golden = read_beir(args.beir, split=args.split)
+    elif args.qrels and args.queries:
+        golden = Golden(read_queries(args.queries), read_qrels(args.qrels))
+    elif args.qrels or args.queries:
+        lacks = "--queries" if args.qrels else "--qrels"
+        raise UsageError(f"Queries and judgements come together: {lacks} FILE is missing.")
+    else:
+        return _kept(view)
+    if args.keep:
+        keep_golden(view, golden)
+        console.note(f"{len(golden.qrels)} judged queries are kept in the store.")
+    return golden
+
+
+def _kept(view: Door) -> Golden:
+    from cormorant.evaluate import kept_golden
+
+    return kept_golden(view)
+
+
+def _asked(
+    store: Store,
+    view: Door,
+    golden: Golden,
+    args: Namespace,
+    settings: Settings,
+    console: Console,
+) -> Run:
+    """The store's answers to the judged queries, saved if so wished."""
+    from pathlib import Path
+
+    from cormorant.evaluate import run_system, write_run
+
+    way = way_of(store, args, settings)
+    for sentence in way.degraded:
+        console.warn(sentence)
+    queries = golden.judged
+    with console.progress("asked", len(queries)) as progress:
+        run = run_system(
+            view,
+            queries,
+            k=settings.get("top_k"),
+            name=args.name or Path(args.store).resolve().name,
+            config=way.config,
+            embed=way.embed,
+            by=args.by,
+            on_error="record",
+            on_answer=lambda _: progress.advance(1),
+        )
+    if len(run.failed) == len(queries):
+        query, error = next(iter(run.failed.items()))
+        raise UsageError(f"All {len(queries)} queries failed, the first, {query!r}, by: {error}")
+    if args.save_run:
+        write_run(run, args.save_run)
+        empty = sum(not ranking for ranking in run.rankings.values())
+        if empty and not args.save_run.lower().endswith(".jsonl"):
+            console.warn(
+                f"{empty} queries have no hits, which {args.save_run} cannot say: a gate will "
+                "find them missing. A .jsonl keeps them."
+            )
+    return run
+
+
+def _warn(judged: list[Evaluation], args: Namespace, settings: Settings, console: Console) -> None:
+    """Say what makes figures look better or worse than the systems are."""
+    from cormorant.evaluate import parse_metric
+
+    for each in judged:
+        if each.failed:
+            query = each.failed[0]
+            console.error(
+                f"{each.run.name}: {len(each.failed)} of {len(each.queries)} queries failed and "
+                f"count as no answer; the first, {query!r}, by: {each.run.failed[query]}"
+            )
+        if each.missing:
+            console.warn(
+                f"{each.run.name}: {len(each.missing)} of {len(each.queries)} judged queries are "
+                f"not in the run and count as no answer, such as {each.missing[0]!r}."
+            )
+        for sentence in dict.fromkeys(s for many in each.run.degraded.values() for s in many):
+            console.warn(f"{each.run.name}: {sentence}")
+    if not args.runs:
+        k = settings.get("top_k")
+        deep = [m for m in judged[0].metrics if (parse_metric(m).k or k) > k]
+        if deep:
+            console.warn(
+                f"{', '.join(deep)}: more places count than the {k} hits that were asked for; "
+                "ask for more with -k."
+            )
+
+
+VERB = Verb(
+    name="eval",
+    says="say how good a store's answers, or saved runs, are",
+    tells=(
+        "Asks the store every judged query, as search would, and prints each metric's mean; with "
+        "a baseline, whether the difference is significant. Exits 1 if a gate fails or a query "
+        "does; a gate that cannot be asked exits 2, never 0."
+    ),
+    arguments=_arguments,
+    run=_run,
+    fields=FIELDS,
+)
