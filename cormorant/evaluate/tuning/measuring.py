@@ -66,9 +66,14 @@ class Settings:
             take([query.fetch_k, query.mmr_lambda, dict(query.weights or {})])
             found.update(_bytes(query.vector))
         take(self.store.config.to_json())
-        for record in self.store.records(with_vectors=True):
-            take([record.id, record.text, record.metadata])
-            found.update(_bytes(record.vector))
+        if getattr(self.store, "path", None) is not None:
+            # A folder counts its changes; reading all of a large one would take long.
+            stats = self.store.stats()
+            take([str(self.store.path.resolve()), stats.generation, stats.lsn])
+        else:
+            for record in self.store.records(with_vectors=True):
+                take([record.id, record.text, record.metadata])
+                found.update(_bytes(record.vector))
         if self.rerank is not None:
             take(self.rerank)
         if self.chunking is not None:
