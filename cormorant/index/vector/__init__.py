@@ -1,13 +1,30 @@
-"""Row, how near is your vector? Checking, metrics, and the exact scan.
+"""Row, how near is your vector? Checking, metrics, the exact scan, and codes to scan instead.
 
-Approximate indexes live beside :class:`ExactIndex`, one file each, behind the same
-:class:`~cormorant.index.contract.VectorIndex` protocol. Nothing here loads faiss.
+Each index is a file behind the :class:`~cormorant.index.contract.VectorIndex` protocol. faiss
+is loaded by the first search or build that needs it, never by importing this.
 """
 
 from __future__ import annotations
 
 from cormorant.index.vector.check import check_vector, check_vectors
+from cormorant.index.vector.coded import Coded
 from cormorant.index.vector.exact import ExactIndex
+from cormorant.index.vector.learning import Progress, grow, learn
 from cormorant.index.vector.metric import normalise, relevance, scores
+from cormorant.index.vector.pq import PqIndex
+from cormorant.index.vector.truth import nearest
 
-__all__ = ["ExactIndex", "check_vector", "check_vectors", "normalise", "relevance", "scores"]
+__all__ = [
+    "Coded",
+    "ExactIndex",
+    "PqIndex",
+    "Progress",
+    "check_vector",
+    "check_vectors",
+    "grow",
+    "learn",
+    "nearest",
+    "normalise",
+    "relevance",
+    "scores",
+]
