@@ -18,6 +18,7 @@ from cormorant.langchain.retrievers import (
     FreshnessRetriever,
     HyDERetriever,
     MultiQueryRetriever,
+    RePhraseQueryRetriever,
     SelfQueryRetriever,
     TimeWeightedVectorStoreRetriever,
 )
@@ -64,6 +65,10 @@ class TestMultiQuery(Suite):
 
 class TestDecomposition(TestMultiQuery):
     kind = DecompositionRetriever
+
+
+class TestRePhrase(TestMultiQuery):
+    kind = RePhraseQueryRetriever
 
 
 class TestHyDE(Suite):

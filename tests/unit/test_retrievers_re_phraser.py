@@ -74,3 +74,20 @@ def test_k_and_filter_reach_the_retriever_or_are_refused() -> None:
     assert child.heard == [{"k": 2, "filter": {"n": 1}}]
     with pytest.raises(UsageError, match="filter"):
         RePhraseQueryRetriever.from_llm(Fixed(docs=[]), says("food")).invoke("q", filter={"n": 1})
+
+
+def test_a_k_of_its_own_reaches_a_retriever_that_takes_one() -> None:
+    child = ByQuestion(answers={"food": [doc("1"), doc("2"), doc("3")]})
+    retriever = RePhraseQueryRetriever.from_llm(child, says("food"), k=2)
+    assert texts(retriever.invoke("q")) == ["1", "2"]
+    assert texts(retriever.invoke("q", k=1)) == ["1"]
+    assert [heard["k"] for heard in child.heard] == [2, 1]
+
+
+async def test_and_cuts_what_another_brings() -> None:
+    child = Fixed(docs=[doc("1"), doc("2"), doc("3")])
+    retriever = RePhraseQueryRetriever.from_llm(child, says("food"), k=2)
+    assert texts(retriever.invoke("q")) == ["1", "2"]
+    assert texts(await retriever.ainvoke("q")) == ["1", "2"]
+    with pytest.raises(UsageError, match="k must be"):
+        RePhraseQueryRetriever.from_llm(child, says("food"), k=0)
