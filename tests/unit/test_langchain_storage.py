@@ -53,7 +53,29 @@ def test_a_file_key_may_be_of_any_script(tmp_path, key):
 
 
 @pytest.mark.parametrize(
-    "key", ["", "/a", "a/", "a//b", ".", "..", "a/../b", "../a", "a b", "a~", "😿", "a\0", 3]
+    "key",
+    [
+        "",
+        "/a",
+        "a/",
+        "a//b",
+        ".",
+        "..",
+        "a/../b",
+        "../a",
+        "a b",
+        "a~",
+        "😿",
+        "a\0",
+        "a\nb",
+        "a\\b",
+        "..\\a",
+        "\ud800",
+        "a/..",
+        "../../etc/passwd",
+        "a\u202eb",
+        3,
+    ],
 )
 def test_what_is_no_file_key_is_refused(tmp_path, key):
     files = LocalFileStore(tmp_path / "files")
@@ -76,13 +98,40 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path):
         files.mget(["link"])
 
 
-@pytest.mark.parametrize("key", ["a/b", "x" * 300])
-def test_a_key_that_cannot_be_a_file_is_refused(tmp_path, key):
+@pytest.mark.parametrize(
+    "key", ["a/b", "x" * 300, "鸬" * 90, "n/" * 3000 + "n", "y" * 100_000], ids=len
+)
+async def test_a_key_that_cannot_be_a_file_is_refused_and_never_there(tmp_path, key):
     files = LocalFileStore(tmp_path)
     files.mset([("a", b"x")])
     with pytest.raises(InvalidKeyException, match="cannot be a file"):
         files.mset([(key, b"y")])
+    with pytest.raises(InvalidKeyException, match="cannot be a file"):
+        await files.amset([(key, b"y")])
+    assert files.mget([key, "a"]) == await files.amget([key, "a"]) == [None, b"x"]
+    files.mdelete([key])
+    await files.amdelete([key])
     assert list(files.yield_keys()) == ["a"]
+
+
+def test_a_key_that_names_a_folder_is_refused_and_never_there(tmp_path):
+    files = LocalFileStore(tmp_path)
+    files.mset([("a/b", b"x")])
+    with pytest.raises(InvalidKeyException, match="cannot be a file"):
+        files.mset([("a", b"y")])
+    files.mdelete(["a"])
+    assert files.mget(["a", "a/b"]) == [None, b"x"]
+    assert list(files.yield_keys()) == ["a/b"]
+
+
+@pytest.mark.parametrize("value", ["text", None, 7, ["x"]])
+def test_a_file_keeps_bytes_alone_and_then_none_of_a_call(tmp_path, value):
+    files = LocalFileStore(tmp_path)
+    with pytest.raises(RecordError, match="'b' must be bytes"):
+        files.mset([("a", b"x"), ("b", value)])
+    assert list(files.yield_keys()) == []
+    files.mset([("a", bytearray(b"x")), ("b", memoryview(b"y"))])
+    assert files.mget(["a", "b"]) == [b"x", b"y"]
 
 
 def test_file_keys_begin_with_a_prefix_that_need_not_be_a_folder(tmp_path):

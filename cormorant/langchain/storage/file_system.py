@@ -14,6 +14,7 @@ from typing import Final
 from langchain_core.stores import ByteStore
 from typing_extensions import override
 
+from cormorant.errors import RecordError
 from cormorant.langchain.storage.exceptions import InvalidKeyException
 
 __all__ = ["LocalFileStore"]
@@ -21,6 +22,8 @@ __all__ = ["LocalFileStore"]
 _SIGNS: Final = frozenset("_.-#")
 _DRAFT: Final = "~"  # no key has one
 _NO_NAME: Final = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY}
+_ABSENT: Final = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG}
+_SHOWN: Final = 80  # characters of a key in a message
 
 
 class LocalFileStore(ByteStore):
@@ -28,7 +31,7 @@ class LocalFileStore(ByteStore):
 
     A key is a path below the folder: names of letters and digits of any script, ``_``, ``.``,
     ``-`` and ``#``, with ``/`` between them. A file is replaced when the new one is whole and
-    on disk.
+    on disk. What a killed writer left of one ends in ``~``: it is no key, and may be deleted.
 
     Args:
         root_path: The folder, made when something is put there.
@@ -64,25 +67,33 @@ class LocalFileStore(ByteStore):
         """Put values, one after the other: each is there whole or not at all.
 
         Raises:
-            InvalidKeyException: If one is no key; nothing is put then. Or if one names a folder.
+            InvalidKeyException: If one is no key; nothing is put then. Or if one names a folder,
+                or is too long for the file system.
+            RecordError: If a value is not bytes; nothing is put then.
         """
-        for path, value in [(self._get_full_path(key), value) for key, value in key_value_pairs]:
+        pairs = [(self._get_full_path(key), _bytes(key, value)) for key, value in key_value_pairs]
+        for path, value in pairs:
             try:
                 self._write(path, value)
             except OSError as error:
                 if error.errno not in _NO_NAME:
                     raise
                 raise InvalidKeyException(
-                    f"Invalid key: {path.relative_to(self._root())} cannot be a file here "
-                    f"({error.strerror}). A key may not begin with another key and a /."
+                    f"Invalid key: {_shown(path.relative_to(self._root()).as_posix())} cannot be "
+                    f"a file here ({error.strerror}). A key may not begin with another key and a "
+                    "/, and its names have at most 255 bytes, about 85 Chinese characters."
                 ) from error
 
     @override
     def mdelete(self, keys: Sequence[str]) -> None:
         """Remove the files of the keys; unknown ones are skipped."""
         for path in map(self._get_full_path, keys):
-            if path.is_file():
-                path.unlink()
+            try:
+                if path.is_file():
+                    path.unlink()
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
 
     @override
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
@@ -105,7 +116,7 @@ class LocalFileStore(ByteStore):
         root = self._root()
         path = (root / key).resolve()
         if not path.is_relative_to(root):
-            raise InvalidKeyException(f"Invalid key: {key!r} leads out of {root}.")
+            raise InvalidKeyException(f"Invalid key: {_shown(key)} leads out of {root}.")
         return path
 
     @staticmethod
@@ -113,14 +124,16 @@ class LocalFileStore(ByteStore):
         plain = all(_is_plain(sign) for name in names for sign in name)
         if not plain or any(name in {"", ".", ".."} for name in names):
             raise InvalidKeyException(
-                f"Invalid key: {key!r}. A key has names of letters, digits and _ . - #, with / "
-                "between them, and is relative: no name may be empty, . or .."
+                f"Invalid key: {_shown(key)}. A key has names of letters, digits and _ . - #, with "
+                "/ between them, and is relative: no name may be empty, . or .."
             )
 
     def _read(self, path: Path) -> bytes | None:
         try:
             value = path.read_bytes()
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                raise
             return None
         if self.update_atime:
             found = path.stat()
@@ -151,6 +164,19 @@ class LocalFileStore(ByteStore):
         if self.chmod_dir is not None:
             folder.chmod(self.chmod_dir)
         _sync_folder(folder.parent)
+
+
+def _bytes(key: str, value: bytes) -> bytes:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise RecordError(
+            f"The value of {_shown(key)} must be bytes; got a {type(value).__name__}. "
+            "create_kv_docstore keeps Documents."
+        )
+    return value
+
+
+def _shown(key: str) -> str:
+    return repr(key if len(key) <= _SHOWN else key[:_SHOWN] + "…")
 
 
 def _is_plain(sign: str) -> bool:
