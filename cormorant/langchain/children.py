@@ -213,7 +213,8 @@ def _takes_itself(child: Runnable[Any, Any], name: str) -> bool:
 def _narrowed(child: Runnable[Any, Any], filter: Any, config: RunnableConfig) -> Any:
     """LangChain lets the call's filter replace a retriever's own; here both hold."""
     if isinstance(child, RunnableBindingBase) and not hasattr(type(child), "accepts"):
-        own = child.kwargs.get("filter")
+        keeps = getattr(type(child), "keeps_its_filter", False)
+        own = None if keeps else child.kwargs.get("filter")
         return _narrowed(child.bound, filter if own is None else both(own, filter), config)
     inside = _inside(child, config)
     if inside != [child]:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from langchain_core.runnables.config import run_in_executor
 
 from cormorant.errors import CormorantError, DeadlineExceeded
 from cormorant.langchain.stragglers import Job
 
-__all__ = ["Stage", "alimited", "limited", "limited_in_thread", "time_left"]
+__all__ = ["Stage", "alimited", "limited", "limited_in_thread", "time_left", "to_thread"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _CLEANING_S: Final = 0.05  # what cancelled work gets to close what it holds, before it is left
@@ -104,6 +105,21 @@ async def limited_in_thread(context: Context, work: Callable[[], T], stage: Stag
     if not await job.awaited(seconds):
         raise _late(stage, seconds)
     return job.result()
+
+
+async def to_thread(who: object, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Await sync work of somebody, in a thread that has the caller's context variables.
+
+    Under a deadline it is no thread of asyncio's: those are few, and work that overruns keeps its.
+
+    Args:
+        who: Whose work it is: a model, a store, a stage.
+        work: What is done.
+        *args: Of the work.
+        **kwargs: Likewise.
+    """
+    stage = Stage(type(who).__name__, who)
+    return await limited_in_thread(copy_context(), lambda: work(*args, **kwargs), stage)
 
 
 def _allowed(stage: Stage) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from langchain_core.runnables import (
     Runnable,
@@ -112,12 +112,10 @@ class Wrapper(Retrieving):
     abatch_as_completed = Runnable.abatch_as_completed
     stream = Runnable.stream
     astream = Runnable.astream
+    astream_events = Runnable.astream_events
+    astream_log = Runnable.astream_log
     transform = Runnable.transform
     atransform = Runnable.atransform
-
-    def accepts(self, name: str) -> bool:
-        """Whether a call's argument of this name reaches a search."""
-        return takes(self.bound, name)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -127,6 +125,9 @@ class Wrapper(Retrieving):
 
 class Bound(Wrapper, RunnableBinding[Any, Any]):
     """A retriever with arguments and a config for every call."""
+
+    keeps_its_filter: ClassVar[bool] = True
+    """A filter of the call does not take the place of its own."""
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
@@ -159,6 +160,10 @@ class Fallback(Wrapper, RunnableBindingBase[Any, Any]):
 
     instead_of: str
     with_scores: bool = False
+
+    def accepts(self, name: str) -> bool:
+        """Whether a call's argument of this name reaches a search."""
+        return name == "with_scores" or takes(self.bound, name)
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Answer:

@@ -18,7 +18,6 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict
 from typing_extensions import override
 
@@ -29,6 +28,7 @@ from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.configured import Configured
+from cormorant.langchain.time_limit import to_thread
 from cormorant.langchain.wrappers import Retrieving
 
 __all__ = ["DEGRADED", "Retriever", "check_k"]
@@ -73,7 +73,7 @@ class Retriever(Configured, Retrieving, BaseRetriever):
 
     async def _afind(self, query: str, run: Run, **asked: Any) -> Iterable[Document]:
         """Like :meth:`_find`; by default that, in a thread."""
-        return await run_in_executor(None, self._find, query, run.sync, **asked)
+        return await to_thread(self, self._find, query, run.sync, **asked)
 
     def accepts(self, name: str) -> bool:
         """Whether ``invoke`` takes an argument of this name, and it reaches every child."""

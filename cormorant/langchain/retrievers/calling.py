@@ -68,7 +68,7 @@ class Run:
         *,
         who: Any,
         name: str | None = None,
-        share: float = defaults.STAGE_SHARE,
+        share: float | None = None,
     ) -> T:
         """Call ``work`` with a child's config, which also holds for what it calls without one.
 
@@ -77,7 +77,8 @@ class Run:
             tag: Tells this child's run from its siblings'.
             who: The child.
             name: Of it, where an error names it; its ``get_name()`` by default.
-            share: The part it may take of the time left, if a deadline is in force.
+            share: The part it may take of the time left, if a deadline is in force; None:
+                ``defaults.STAGE_SHARE``.
 
         Raises:
             DeadlineExceeded: If it takes longer.
@@ -93,7 +94,7 @@ class Run:
         *,
         who: Any,
         name: str | None = None,
-        share: float = defaults.STAGE_SHARE,
+        share: float | None = None,
     ) -> T:
         """Like :meth:`within`, for what is awaited."""
         config = self.child_config(tag)
@@ -147,9 +148,10 @@ class Run:
             return await limited_in_thread(
                 context,
                 lambda: child.invoke(query, config, **given),
-                _stage(child, None, defaults.STAGE_SHARE),
+                _stage(child),
             )
 
 
-def _stage(who: Any, name: str | None, share: float) -> Stage:
-    return Stage(name or who.get_name(), innermost(who), share=share)
+def _stage(who: Any, name: str | None = None, share: float | None = None) -> Stage:
+    part = defaults.STAGE_SHARE if share is None else share
+    return Stage(name or who.get_name(), innermost(who), share=part)

@@ -9,7 +9,6 @@ from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field
@@ -26,6 +25,7 @@ from cormorant.langchain.retrievers.calling import Run, scope_of
 from cormorant.langchain.retrievers.imagining import DEFAULT_PROMPT, HypotheticalDocumentEmbedder
 from cormorant.langchain.retrievers.legs import OnError
 from cormorant.langchain.retrievers.rewriting import told
+from cormorant.langchain.time_limit import to_thread
 from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["DEFAULT_PROMPT", "HyDERetriever", "HypotheticalDocumentEmbedder"]
@@ -150,7 +150,7 @@ class HyDERetriever(Retriever):
         if isinstance(self.vectorstore, Cormorant) and self.embeddings is None:
             await self.vectorstore.averify_embedder()
         vector, passages, says = await self._embedder().aimagine(query, run=run)
-        found = await run_in_executor(None, self._search, query, vector, run, asked)
+        found = await to_thread(self.vectorstore, self._search, query, vector, run, asked)
         return self._told(found, passages, says)
 
     def _refuse_scope(self, run: Run) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from langchain_core.documents import Document
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from pydantic import Field
 from typing_extensions import override
@@ -20,6 +19,7 @@ from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, Provenance, attach, of
 from cormorant.langchain.retrievers.base import Retriever
 from cormorant.langchain.retrievers.calling import Run
+from cormorant.langchain.time_limit import to_thread
 from cormorant.model import Step
 
 __all__ = ["StoreRelevance", "afound", "by_place", "found", "relevances"]
@@ -76,7 +76,7 @@ async def afound(
         and kind._similarity_search_with_relevance_scores  # noqa: SLF001
         is not VectorStore._similarity_search_with_relevance_scores  # noqa: SLF001
     ):
-        return await run_in_executor(None, found, store, query, arguments)
+        return await to_thread(store, found, store, query, arguments)
     arguments, threshold = _without_threshold(arguments)
     try:
         scored = await store._asimilarity_search_with_relevance_scores(query, **arguments)  # noqa: SLF001 - likewise

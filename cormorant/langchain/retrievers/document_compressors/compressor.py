@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from langchain_core.runnables.config import run_in_executor
 from pydantic import ConfigDict
 from typing_extensions import override
 
@@ -25,6 +24,7 @@ from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.configured import Configured
+from cormorant.langchain.time_limit import to_thread
 from cormorant.model import Stage
 
 __all__ = ["Call", "Compressor", "RerankError"]
@@ -79,7 +79,7 @@ class Compressor(
 
     async def _acompress(self, call: Call) -> Iterable[Document]:
         """Like :meth:`_compress`; by default that, in a thread."""
-        return await run_in_executor(call.config, self._compress, call)
+        return await to_thread(self, self._compress, call)
 
     @property
     def arranges(self) -> bool:

@@ -19,9 +19,11 @@ from langchain_core.runnables import Runnable
 from typing_extensions import override
 
 from cormorant.errors import UsageError
+from cormorant.langchain.children import only_sync
 from cormorant.langchain.provenance import Answer, Provenance, attach, journeyed, of
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
 from cormorant.langchain.retrievers.document_compressors.wrapped import Wrapped, compressors_in
+from cormorant.langchain.time_limit import to_thread
 from cormorant.model import Step
 
 __all__ = ["Foreign", "as_compressor"]
@@ -69,6 +71,8 @@ class Foreign(Compressor):
 
     @override
     async def _acompress(self, call: Call) -> Answer:
+        if _only_sync(self.stage):
+            return await to_thread(self.stage, self._compress, call)
         documents = list(call.answer)
         if isinstance(self.stage, BaseDocumentCompressor):
             keywords = _callbacks(self.stage.acompress_documents, call)
@@ -93,6 +97,15 @@ class Foreign(Compressor):
 
 def _name(stage: object) -> str:
     return stage.get_name() if isinstance(stage, Runnable) else type(stage).__name__
+
+
+def _only_sync(stage: object) -> bool:
+    """Whether its async method is LangChain's own, which only waits for a thread."""
+    if isinstance(stage, BaseDocumentCompressor):
+        return type(stage).acompress_documents is BaseDocumentCompressor.acompress_documents
+    if isinstance(stage, BaseDocumentTransformer):
+        return type(stage).atransform_documents is BaseDocumentTransformer.atransform_documents
+    return isinstance(stage, Runnable) and only_sync(stage)
 
 
 def _callbacks(method: Callable[..., Any], call: Call) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.runnables.config import run_in_executor
 from typing_extensions import override
 
 from cormorant import defaults
@@ -16,6 +15,7 @@ from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.document_compressors.compressor import Call
 from cormorant.langchain.retrievers.document_compressors.ranking import number
 from cormorant.langchain.retrievers.document_compressors.reranker import Reranker
+from cormorant.langchain.time_limit import to_thread
 
 __all__ = ["HostedReranker"]
 
@@ -77,7 +77,7 @@ class HostedReranker(Reranker):
             if inspect.iscoroutinefunction(self.client.rerank):
                 returned = await self.client.rerank(**request)
             else:
-                returned = await run_in_executor(call.config, self.client.rerank, **request)
+                returned = await to_thread(self.client, self.client.rerank, **request)
                 if inspect.isawaitable(returned):
                     returned = await returned
             scores.update(self._read(returned, request, start))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from langchain_core.runnables.config import run_in_executor
 from typing_extensions import override
 
 from cormorant import defaults
@@ -13,6 +12,7 @@ from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
 from cormorant.langchain.retrievers.document_compressors.ranking import ranked
+from cormorant.langchain.time_limit import to_thread
 
 __all__ = ["Reranker", "check_minimum"]
 
@@ -45,7 +45,7 @@ class Reranker(Compressor):
 
     async def _ascores(self, call: Call) -> dict[int, float]:
         """Like :meth:`_scores`; by default that, in a thread."""
-        return await run_in_executor(call.config, self._scores, call)
+        return await to_thread(self, self._scores, call)
 
     def _relevance(self, score: float) -> float | None:
         """The score as a relevance in [0, 1]; None if its scale is unknown."""
