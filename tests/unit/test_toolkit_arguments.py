@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 import math
 import sys
 from pathlib import Path
@@ -16,10 +17,13 @@ from toolkitlab import ALL, NOT_MADE, Parts, public
 
 from cormorant.errors import ConfigError, CormorantError, MissingDependency, UsageError
 from cormorant.langchain import retrievers
+from cormorant.langchain.retrievers.boost import Priority, TitleHit
+from cormorant.langchain.retrievers.document_compressors import cross_encoder
 
 MODELS = [name for name in ALL if issubclass(public()[name], BaseModel)]
 
 
+BOOSTS = {"Priority": Priority, "TitleHit": TitleHit}
 MADE_BY_DEFAULT = {
     ("BM25Retriever", "vectorstore"),
     ("SelfQueryRetriever", "structured_query_translator"),
@@ -114,6 +118,30 @@ def test_a_wrong_value_is_taken_or_refused_in_the_packages_words(name, parts):
                 pytest.fail(f"{name}({field}={value!r:.40}): {type(error).__name__}: {error}")
     assert len(refused) > len(RUBBISH), "most of it is wrong for most fields"
     assert all(len(says) > 20 for says in refused), refused
+
+
+PLAIN = [*(name for name in ALL if name not in MODELS), "HuggingFaceCrossEncoder", *BOOSTS]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_so_it_is_with_those_that_are_no_models(name, parts, monkeypatch):
+    """Python itself says which arguments a plain class takes; their values are ours to judge."""
+    monkeypatch.setattr(cross_encoder, "find_spec", lambda name: name)  # as if it were installed
+    kind = BOOSTS.get(name) or public()[name]
+    given = {"Priority": {"field": "a", "factors": {}}}.get(name) or (
+        ALL[name](parts) if name in ALL else {}
+    )
+    refused = []
+    for argument in inspect.signature(kind).parameters:
+        for value in RUBBISH:
+            try:
+                kind(**{**given, argument: value})
+            except UsageError as error:
+                refused.append(str(error))
+            except Exception as error:  # noqa: BLE001 - the point: there must be no other
+                pytest.fail(f"{name}({argument}={value!r:.40}): {type(error).__name__}: {error}")
+    assert refused or not inspect.signature(kind).parameters
+    assert all(len(says) > 20 for says in refused)
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if "tags" in public()[name].model_fields])

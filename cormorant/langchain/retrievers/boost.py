@@ -42,6 +42,12 @@ class Priority:
     default: float = 1.0
 
     def __post_init__(self) -> None:
+        _check_field(self.field, "Priority")
+        if not isinstance(self.factors, Mapping):
+            raise UsageError(
+                "Priority's factors must be a dict of a field's values to numbers, such as "
+                f"{{'manual': 1.5}}; got {self.factors!r}."
+            )
         object.__setattr__(self, "factors", dict(self.factors))
         for factor in (*self.factors.values(), self.default):
             _check(factor, f"Priority({self.field!r})")
@@ -74,7 +80,12 @@ class TitleHit:
     language: str = "english"
 
     def __post_init__(self) -> None:
+        _check_field(self.field, "TitleHit")
         _check(self.weight, "TitleHit's weight")
+        if not isinstance(self.language, str):
+            raise UsageError(
+                f"TitleHit's language must be a name such as 'english'; got {self.language!r}."
+            )
         _analyzer(self.language)
 
     def __call__(self, query: str, document: Document) -> float:
@@ -145,6 +156,11 @@ class BoostRetriever(Rescoring):
 def _analyzer(language: str) -> Analyzer:
     """Not in the boost itself: it holds a lock, and boosts are pickled."""
     return Analyzer(language)
+
+
+def _check_field(field: object, who: str) -> None:
+    if not isinstance(field, str) or not field:
+        raise UsageError(f"{who}'s field must be the name of a metadata field; got {field!r}.")
 
 
 def _check(value: Any, who: str) -> float:

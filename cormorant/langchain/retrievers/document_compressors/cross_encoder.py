@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Mapping
 from importlib import import_module
@@ -43,18 +44,27 @@ class HuggingFaceCrossEncoder(BaseCrossEncoder):
 
     def __init__(
         self,
-        model_name: str = DEFAULT_MODEL,
+        model_name: str | os.PathLike[str] = DEFAULT_MODEL,
         *,
         model_kwargs: Mapping[str, Any] | None = None,
         batch_size: int = defaults.CROSS_ENCODER_BATCH,
     ) -> None:
         if find_spec("sentence_transformers") is None:
             raise MissingDependency(f"The cross-encoder {model_name!r}", extra="rerank")
+        if not isinstance(model_name, (str, os.PathLike)) or not model_name:
+            raise UsageError(
+                "model_name must be a name on the Hugging Face hub, or a folder; got "
+                f"{model_name!r}."
+            )
+        if model_kwargs is not None and not isinstance(model_kwargs, Mapping):
+            raise UsageError(
+                f"model_kwargs must be a dict, such as {{'device': 'cpu'}}; got {model_kwargs!r}."
+            )
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
             raise UsageError(
                 f"batch_size must be a whole number of at least 1; got {batch_size!r}."
             )
-        self.model_name = model_name
+        self.model_name = os.fspath(model_name)
         self.model_kwargs = dict(model_kwargs or {})
         self.batch_size = batch_size
         self._loaded: Any = None
