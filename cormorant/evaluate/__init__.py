@@ -25,7 +25,8 @@ from cormorant.evaluate.qrels import Qrels
 from cormorant.evaluate.reporting import Report, report
 from cormorant.evaluate.run import Cost, Ranking, Run
 from cormorant.evaluate.running import System, run_system
-from cormorant.evaluate.store_system import StoreSystem
+from cormorant.evaluate.spending import Spending, spending
+from cormorant.evaluate.store_system import StoreSystem, store_settings
 from cormorant.evaluate.tuning import Chunking, Point, Space, Tuned, tune
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Report",
     "Run",
     "Space",
+    "Spending",
     "StoreSystem",
     "System",
     "Tuned",
@@ -68,6 +70,8 @@ __all__ = [
     "read_run",
     "report",
     "run_system",
+    "spending",
+    "store_settings",
     "tune",
     "write_beir",
     "write_qrels",

@@ -58,7 +58,8 @@ def run_system(
             candidates each leg gives, so ask for as many as your application does.
         name: Of the run; by default ``store`` or the function's name.
         config: For a store, fields of its Query, such as ``{"mode": "text"}``. For a function,
-            what is known to change its rankings, kept with the run.
+            what is known to change its rankings, kept with the run; by default its attribute
+            ``config``, if it has one.
         embed: For a store: makes a query's vector; a function, or an object with
             ``embed_query``.
         by: What is judged instead of a hit's id: a field of its metadata, such as that of its
@@ -98,7 +99,8 @@ def run_system(
         if embed is not None:
             raise UsageError("embed goes with a store; a function embeds its queries itself.")
         ask = system
-        own_name, written = getattr(system, "__name__", type(system).__name__), config or {}
+        own_name = getattr(system, "__name__", type(system).__name__)
+        written = getattr(system, "config", {}) if config is None else config
     else:
         raise UsageError(
             f"A system is a store or a function from text to hits; got {type(system).__name__}. "

@@ -10,7 +10,7 @@ from cormorant.model import Query, Result, StoreProtocol, VectorLike
 from cormorant.store import ScopedStore
 from cormorant.store.door import Door
 
-__all__ = ["Embed", "StoreSystem"]
+__all__ = ["Embed", "StoreSystem", "store_settings"]
 
 Embed = Callable[[str], VectorLike]
 """A query's text to its vector."""
@@ -84,16 +84,22 @@ class StoreSystem:
         said = {name: value for name, value in self._asked.items() if value is not None}
         asked = {name: _named(value) for name, value in said.items()}
         written: dict[str, Any] = {"k": self._k, "query": asked}
-        settings = getattr(self._store, "config", None)
-        if settings is not None:
-            # The fingerprint is long, and its embedder's name says the same to a reader.
-            written["store"] = {n: v for n, v in settings.to_json().items() if n != "fingerprint"}
-            ranking = dict(written["store"].get("ranking") or {})
-            ranking.pop("evidence", None)  # why it ranks so, not how
-            written["store"]["ranking"] = ranking or None
+        written["store"] = store_settings(self._store)
         if isinstance(self._store, ScopedStore):
             written["scope"] = repr(self._store)
         return written
+
+
+def store_settings(store: StoreProtocol | Door) -> dict[str, Any]:
+    """A store's own settings that change its rankings, as JSON values; empty if it has none."""
+    config = getattr(store, "config", None)
+    if config is None:
+        return {}
+    # The fingerprint is long, and its embedder's name says the same to a reader.
+    settings = {name: value for name, value in config.to_json().items() if name != "fingerprint"}
+    ranking = dict(settings.get("ranking") or {})
+    ranking.pop("evidence", None)  # why it ranks so, not how
+    return {**settings, "ranking": ranking or None}
 
 
 def _named(value: Any) -> Any:
