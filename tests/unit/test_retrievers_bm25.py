@@ -156,6 +156,9 @@ class TestSettings:
         assert len(made.invoke("fish")) == 2
         with pytest.raises(UsageError, match="list of strings"):
             BM25Retriever.from_texts(["x"], preprocess_func=lambda text: [1])  # type: ignore[list-item]
+        for letters in ("fish", None):  # a string's letters would pass for words
+            with pytest.raises(UsageError, match="must return a list of strings; it returned"):
+                BM25Retriever.from_texts(["x"], preprocess_func=lambda text, said=letters: said)
 
     def test_a_function_cannot_be_kept_on_disk(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot be kept"):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.runnables import RunnableLambda
 from langchain_core.vectorstores import InMemoryVectorStore
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -49,6 +50,30 @@ class TestEmbedder:
     async def test_async_gives_the_same(self) -> None:
         made = embedder("p", passages=2)
         assert await made.aembed_query("q") == pytest.approx(made.embed_query("q"))
+
+    async def test_async_awaits_model_and_embedder_and_holds_no_thread(self) -> None:
+        async def write(prompt: Any) -> str:
+            return "p"
+
+        def never(prompt: Any) -> str:
+            raise AssertionError("the sync method was called")
+
+        class Awaited(Embeddings):
+            def embed_documents(self, texts: list[str]) -> list[list[float]]:
+                raise AssertionError("the sync method was called")
+
+            def embed_query(self, text: str) -> list[float]:
+                raise AssertionError("the sync method was called")
+
+            async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+                return [[1.0, 0.0] for _ in texts]
+
+            async def aembed_query(self, text: str) -> list[float]:
+                return [0.0, 1.0]
+
+        model = RunnableLambda(never, afunc=write)
+        made = HypotheticalDocumentEmbedder.from_llm(model, Awaited(), passages=1)
+        assert await made.aembed_query("q") == [0.5, 0.5]
 
     def test_passages_are_documents_and_the_question_a_query(self) -> None:
         made = HypotheticalDocumentEmbedder.from_llm(says("p"), TwoSided(), passages=3)
