@@ -17,6 +17,7 @@ from cormorant.index.text import TextIndex
 from cormorant.index.vector import ExactIndex, check_vector, check_vectors, relevance
 from cormorant.model import Metric, Query, Record
 from cormorant.search.admit import text_match
+from cormorant.search.calibration import Calibration
 from cormorant.search.ranking import RankingConfig, settle
 
 ENGLISH = analyzer_for("english")
@@ -65,6 +66,8 @@ class MemorySnapshot:
             self._vectors[self.has_vector] = checked
         self.fetches: list[int] = []
         self.ranking: RankingConfig | None = None
+        self.calibration: Calibration | None = None
+        self.calibration_doubt: str | None = None
 
     @property
     def dim(self) -> int | None:

@@ -6,6 +6,7 @@ Everything reads a :class:`Snapshot`; nothing here knows where bytes are kept.
 from __future__ import annotations
 
 from cormorant.search.admit import matching
+from cormorant.search.calibration import Calibration, Curve
 from cormorant.search.candidates import Candidates, gather
 from cormorant.search.diversify import Picks, pick_diverse
 from cormorant.search.explain import explain
@@ -17,7 +18,9 @@ from cormorant.search.snapshot import Snapshot
 
 __all__ = [
     "FUSIONS",
+    "Calibration",
     "Candidates",
+    "Curve",
     "Fused",
     "LegScores",
     "Picks",

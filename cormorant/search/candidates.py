@@ -169,9 +169,9 @@ def gather(
     asked: dict[str, Any] = {"fetch_k": k, "top_k": k, "min_score": None}
     asked["mmr_lambda"] = defaults.MMR_LAMBDA if with_vectors else None
     if hybrid:
-        # Under z each leg's statistics are taken, which the other fusions do not miss.
-        asked |= {"weights": _BOTH, "fusion": "z"}
+        asked["weights"] = _BOTH
     outcome = ask_legs(snapshot, replace(query, **asked))
+    outcome.statistics = True
     slots, views = views_of(outcome) if outcome.fetched else (np.empty(0, np.int64), ())
     order = np.argsort(slots)
     has = snapshot.has_vector[slots[order]]

@@ -90,6 +90,7 @@ class Outcome:
         exact, complete: As in :class:`~cormorant.model.Result`.
         degraded, notes: Sentences.
         stages: As they ran.
+        statistics: Whether the legs' statistics are wanted, whatever the fusion.
         ranked: By leg, all admitted slots it can judge and their scores; filled by explanations.
     """
 
@@ -112,6 +113,7 @@ class Outcome:
     degraded: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stages: Stages = field(default_factory=Stages)
+    statistics: bool = False
     ranked: dict[str, tuple[NDArray[np.int64], NDArray[np.float32]]] = field(default_factory=dict)
 
 
@@ -250,12 +252,28 @@ def _view(outcome: Outcome, fetched: Fetched, slots: NDArray[np.int64]) -> LegSc
         ranks[at] = np.arange(1, len(at) + 1)
         scores = leg.score(slots)
         scores[at] = found.scores
-    statistics = leg.statistics() if outcome.plan.fusion == "z" else None
+    wanted = outcome.plan.fusion == "z" or outcome.plan.curve is not None
+    statistics = leg.statistics() if wanted or outcome.statistics else None
     return LegScores(outcome.plan.weights[leg.name], scores, ranks, statistics)
 
 
 def relevance_of(outcome: Outcome, scores: list[NDArray[np.float32]]) -> NDArray[np.float64]:
-    """The legs' relevances, weighted as they are fused; in [0, 1]."""
+    """In [0, 1]: the probability where calibrated, else the legs' own, weighted as they are fused.
+
+    Args:
+        outcome: After its legs were asked, and their views taken.
+        scores: Of each leg, in their order.
+    """
+    if outcome.plan.curve is not None:
+        return outcome.plan.curve.probability(
+            {
+                fetched.leg.name: view.statistics.standard(leg_scores)
+                for fetched, view, leg_scores in zip(
+                    outcome.fetched, outcome.scores, scores, strict=True
+                )
+                if view.statistics is not None
+            }
+        )
     weights: Mapping[str, float] = outcome.plan.weights
     total = np.zeros(len(scores[0]))
     for fetched, leg_scores in zip(outcome.fetched, scores, strict=True):

@@ -13,6 +13,7 @@ from cormorant.errors import QueryError
 from cormorant.index.vector import check_vector
 from cormorant.model import Fusion, Mode, Query
 from cormorant.search.admit import Condition
+from cormorant.search.calibration import Curve
 from cormorant.search.legs import Leg, TextLeg, VectorLeg
 from cormorant.search.ranking import settle
 
@@ -37,6 +38,7 @@ class Plan:
         condition: The filter, understood.
         vector: float32, the query's as ``check_vector`` returns it; None if nothing needs it.
         mmr_lambda: None if MMR does not choose among the candidates.
+        curve: Makes the relevance a probability; None if it is the legs' own.
         degraded: What was asked for and cannot be done, a sentence each.
         notes: What was left out because it would change nothing, a sentence each.
     """
@@ -51,6 +53,7 @@ class Plan:
     condition: Condition
     vector: NDArray[np.float32] | None
     mmr_lambda: float | None
+    curve: Curve | None
     degraded: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -107,6 +110,7 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
     if diversify and snapshot.vector is None:
         diversify = False
         missing.append("No record in the store has a vector, so mmr_lambda had no effect.")
+    curve = _curve(snapshot, query, legs, notes, partial)
     return Plan(
         mode=mode,
         legs=tuple(legs),
@@ -118,9 +122,44 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
         condition=condition,
         vector=vector,
         mmr_lambda=settled.mmr_lambda if diversify else None,
+        curve=curve,
         degraded=(*missing, *partial),
         notes=tuple(notes),
     )
+
+
+def _curve(
+    snapshot: Snapshot, query: Query, legs: list[Leg], notes: list[str], degraded: list[str]
+) -> Curve | None:
+    """The calibration that holds for the legs that run; says so, or why there is none.
+
+    Raises:
+        QueryError: If a threshold is asked for and its calibration no longer fits.
+    """
+    calibration = snapshot.calibration
+    if calibration is None or not legs:
+        return None
+    ran = legs[0].name if len(legs) == 1 else "hybrid"
+    curve = calibration.curves.get(ran)
+    if curve is None:
+        notes.append(f"relevance: as the index reports it; not calibrated for {ran} searches")
+        if query.min_score is not None:
+            degraded.append(
+                f"The store is calibrated for {', '.join(calibration.curves)} searches and not for "
+                f"{ran}: min_score was compared with a relevance that is no probability."
+            )
+        return None
+    doubt = snapshot.calibration_doubt if ran != "text" else None
+    if doubt is None:
+        notes.append("relevance: a probability, as calibrated")
+        return curve
+    if query.min_score is not None:
+        raise QueryError(
+            f"min_score would mean no probability any more: {doubt} Calibrate the store again, or "
+            "drop its calibration with set_calibration(None)."
+        )
+    degraded.append(f"Relevances are no probabilities: {doubt}")
+    return None
 
 
 class _Missing(NamedTuple):

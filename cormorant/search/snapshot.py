@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cormorant.filters import Filter
     from cormorant.index.metadata import Columns
     from cormorant.index.text import TextIndex
+    from cormorant.search.calibration import Calibration
     from cormorant.search.ranking import RankingConfig
 
 __all__ = ["Snapshot"]
@@ -92,6 +93,16 @@ class Snapshot(Protocol):
     @property
     def ranking(self) -> RankingConfig | None:
         """What somebody set for queries that do not say; None if nobody did."""
+        ...
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What makes a relevance a probability; None if the store is not calibrated."""
+        ...
+
+    @property
+    def calibration_doubt(self) -> str | None:
+        """Why the calibration no longer fits the vectors, a sentence; None if it does."""
         ...
 
     def vectors(self) -> NDArray[np.float32] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cormorant.search import Candidates, RankingConfig
+from cormorant.search import Calibration, Candidates, RankingConfig
 from cormorant.store.door import ScopedStore
 from cormorant.store.family import Family
 from cormorant.store.fingerprint import Fingerprint
@@ -12,6 +12,7 @@ from cormorant.store.store import Store, open  # noqa: A004 - the public name
 
 __all__ = [
     "OWN_DOCUMENTS",
+    "Calibration",
     "Candidates",
     "CheckReport",
     "CompactReport",

@@ -11,7 +11,7 @@ from typing import Any, Final
 from cormorant import defaults
 from cormorant.errors import ConfigError, CorruptionError
 from cormorant.model import Metric
-from cormorant.search import RankingConfig
+from cormorant.search import Calibration, RankingConfig
 
 __all__ = ["StoreConfig"]
 
@@ -31,6 +31,7 @@ class StoreConfig:
         embedder: The embedder's specification, as the command line takes it.
         fingerprint: The embedder's probe vectors, encoded; see ``fingerprint.py``.
         ranking: How hybrid queries are ranked that do not say; None if nobody set it.
+        calibration: What makes relevances probabilities; None if nobody calibrated the store.
     """
 
     dim: int | None = None
@@ -42,6 +43,7 @@ class StoreConfig:
     embedder: str | None = None
     fingerprint: Mapping[str, Any] | None = None
     ranking: RankingConfig | None = None
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -59,14 +61,19 @@ class StoreConfig:
         try:
             if known.get("ranking") is not None:
                 known["ranking"] = RankingConfig.from_json(known["ranking"])
+            if known.get("calibration") is not None:
+                known["calibration"] = Calibration.from_json(known["calibration"])
             return cls(**known)
         except (ConfigError, TypeError) as error:
             raise CorruptionError(f"The store's settings are damaged: {error}") from error
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values."""
-        written = asdict(replace(self, ranking=None))
-        return written | {"ranking": None if self.ranking is None else self.ranking.to_json()}
+        written = asdict(replace(self, ranking=None, calibration=None))
+        for name in ("ranking", "calibration"):
+            kept = getattr(self, name)
+            written[name] = None if kept is None else kept.to_json()
+        return written
 
     def reconcile(self, asked: Mapping[str, Any]) -> None:
         """Check what the caller of ``open`` asked for against what the store was made with.

@@ -32,7 +32,7 @@ from cormorant.store.scope import Scope
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from cormorant.search import RankingConfig
+    from cormorant.search import Calibration, RankingConfig
     from cormorant.storage import Writer
     from cormorant.store.config import StoreConfig
     from cormorant.store.core import Core
@@ -87,6 +87,11 @@ class Door:
     def ranking(self) -> RankingConfig | None:
         """How hybrid queries are ranked that do not say; None if nobody set it."""
         return self._core.config.ranking
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What makes relevances probabilities; None if the store is not calibrated."""
+        return self._core.config.calibration
 
     @property
     def within(self) -> Scope:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cormorant.errors import ConfigError, DimensionError
-from cormorant.search import RankingConfig
+from cormorant.search import Calibration, RankingConfig
 from cormorant.store.config import StoreConfig
-from cormorant.store.fingerprint import Fingerprint, require_same
+from cormorant.store.fingerprint import Fingerprint, compare, require_same
 
 if TYPE_CHECKING:
     from cormorant.storage import Writer
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_requirement",
+    "calibration_doubt",
     "fingerprint",
     "remember_embedder",
+    "set_calibration",
     "set_dim",
     "set_ranking",
     "with_dim",
@@ -82,13 +84,53 @@ def set_ranking(core: Core, ranking: RankingConfig | None) -> None:
             f"ranking takes a RankingConfig, or None to unset it; got {type(ranking).__name__}."
         )
     if ranking is not None:
-        try:
-            json.dumps(ranking.to_json(), allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise ConfigError(
-                f"The ranking's evidence must be JSON values, without NaN: {error}."
-            ) from error
+        _check_json(ranking.to_json(), "ranking")
     _change(core, lambda snapshot: replace(snapshot.config, ranking=ranking))
+
+
+def set_calibration(core: Core, calibration: Calibration | None) -> None:
+    """Report probabilities as relevances from now on; None: what the indexes report.
+
+    Raises:
+        ConfigError: If it is no Calibration, its evidence cannot be kept as JSON, or it was
+            made with another embedder's vectors.
+    """
+    if not isinstance(calibration, (Calibration, NoneType)):
+        raise ConfigError(
+            f"calibration takes a Calibration, or None to drop it; got "
+            f"{type(calibration).__name__}."
+        )
+    if calibration is not None:
+        _check_json(calibration.to_json(), "calibration")
+
+    def change(snapshot: Snapshot) -> StoreConfig:
+        changed = replace(snapshot.config, calibration=calibration)
+        doubt = calibration_doubt(changed)
+        if doubt is not None:
+            raise ConfigError(f"{doubt} Calibrate with this store's own embedder.")
+        return changed
+
+    _change(core, change)
+
+
+def calibration_doubt(config: StoreConfig) -> str | None:
+    """Why the calibration does not fit the store's vectors; None if it does, or there is none."""
+    calibration, kept = config.calibration, config.fingerprint
+    if calibration is None or calibration.fingerprint is None or kept is None:
+        return None
+    if kept == calibration.fingerprint:
+        return None
+    verdict = compare(Fingerprint.from_json(calibration.fingerprint), Fingerprint.from_json(kept))
+    return None if verdict.same else f"The calibration was made with other vectors. {verdict.says}"
+
+
+def _check_json(written: object, what: str) -> None:
+    try:
+        json.dumps(written, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"The {what}'s evidence must be JSON values, without NaN: {error}."
+        ) from error
 
 
 def remember_embedder(

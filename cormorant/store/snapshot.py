@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cormorant.errors import CorruptionError
 from cormorant.index.vector import ExactIndex
 from cormorant.model import Metric, Record
+from cormorant.store import settings
 
 if TYPE_CHECKING:
     from cormorant.analysis import Analyzer
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from cormorant.index.contract import VectorIndex
     from cormorant.index.metadata import Columns
     from cormorant.index.text import TextIndex
-    from cormorant.search import RankingConfig
+    from cormorant.search import Calibration, RankingConfig
     from cormorant.storage import Reader, StoredRecord
     from cormorant.store.config import StoreConfig
     from cormorant.store.scope import Scope
@@ -102,6 +103,16 @@ class Snapshot:
     def ranking(self) -> RankingConfig | None:
         """What somebody set for queries that do not say; None if nobody did."""
         return self.config.ranking
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What makes a relevance a probability; None if the store is not calibrated."""
+        return self.config.calibration
+
+    @property
+    def calibration_doubt(self) -> str | None:
+        """Why the calibration no longer fits the vectors, a sentence; None if it does."""
+        return settings.calibration_doubt(self.config)
 
     @property
     def vector(self) -> VectorIndex | None:

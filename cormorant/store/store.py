@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cormorant.model import Metric
-    from cormorant.search import RankingConfig
+    from cormorant.search import Calibration, RankingConfig
     from cormorant.store.fingerprint import Fingerprint
     from cormorant.store.maintenance import CheckReport, CompactReport, Stats
 
@@ -174,6 +174,18 @@ class Store(Door):
             {'vector': 0.7, 'text': 0.3}
         """
         settings.set_ranking(self._core, ranking)
+
+    def set_calibration(self, calibration: Calibration | None) -> None:
+        """Make relevances, which thresholds are compared with, probabilities; kept in the store.
+
+        Args:
+            calibration: What ``cormorant.evaluate.calibrate`` made; None drops the one there
+                is, and relevances are again what the indexes report.
+
+        Raises:
+            ConfigError: If it is no Calibration, or was made with another embedder's vectors.
+        """
+        settings.set_calibration(self._core, calibration)
 
     def stats(self) -> Stats:
         """How much is in the store, and where its bytes are."""
