@@ -164,6 +164,8 @@ def questions(output: Any, who: str) -> list[str]:
 
 def key(question: str) -> str:
     """Equal for questions that differ only in case, width, blanks and marks at the end."""
+    if len(question) > defaults.MAX_QUERY_BYTES:
+        return question  # nobody asks it: see flaw
     folded = normalise(question).casefold()
     return " ".join(folded.split()).rstrip(" ?.!。！")
 
