@@ -22,7 +22,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from compressorlab import Lengths, found
 from retrieverlab import Fixed, doc
-from toolkitlab import ALL, COMPRESSORS, QUESTION, Letters, Parts, Service, make
+from toolkitlab import ALL, COMPRESSORS, NOTES, QUESTION, Letters, Parts, Service, make, public
 
 from cormorant.langchain.retrievers import (
     EnsembleRetriever,
@@ -214,6 +214,25 @@ async def test_the_loop_goes_round_while_a_part_works(name, work, slow_store):
     held = [who for who, _, on_loop in seen if on_loop]
     assert not held, f"{name} asks these on the event loop's own thread: {held}"
     assert all(rounds >= 2 for _, rounds, _ in seen), seen
+
+
+ADDING = [name for name in ALL if hasattr(public()[name], "aadd_documents")]
+
+
+@pytest.mark.parametrize("name", ADDING)
+async def test_nor_does_adding_hold_it(name, slow_store):
+    watch = Watch(sleeps)
+    slow_store.append(watch)
+    given = parts(watch)
+    made = make(name, given)
+    for _ in range(TRIES):
+        await watch.over(lambda: made.aadd_documents(NOTES))
+        if all(rounds >= 2 for _, rounds, _ in watch.seen):
+            break
+    given.close()
+    assert {"embeddings", "store: write"} <= {who for who, _, _ in watch.seen}
+    assert not [who for who, _, on_loop in watch.seen if on_loop]
+    assert all(rounds >= 2 for _, rounds, _ in watch.seen), watch.seen
 
 
 async def test_a_part_on_the_loop_would_be_seen():
