@@ -27,8 +27,10 @@ from toolkitlab import ALL, COMPRESSORS, NOTES, QUESTION, Letters, Parts, Servic
 from cormorant.langchain.retrievers import (
     EnsembleRetriever,
     MergerRetriever,
+    MultiQueryRetriever,
     fusing_retriever,
     merger_retriever,
+    several_questions,
 )
 from cormorant.langchain.retrievers.document_compressors.vectors import cosines
 from cormorant.langchain.retrievers.moments import utc_now
@@ -249,6 +251,7 @@ async def test_a_part_on_the_loop_would_be_seen():
 LONG = [
     (fusing_retriever, "fused", EnsembleRetriever),
     (merger_retriever, "zip_longest", MergerRetriever),
+    (several_questions, "fused", MultiQueryRetriever),
 ]
 
 
@@ -264,7 +267,11 @@ async def test_long_lists_become_one_beside_the_loop(module, function, kind, mon
 
     monkeypatch.setattr(module, function, noted)
     docs = [doc(f"text {number}", str(number)) for number in range(20)]
-    made = kind(retrievers=[Fixed(docs=docs), Fixed(docs=docs[::-1])])
+    legs = [Fixed(docs=docs), Fixed(docs=docs[::-1])]
+    if kind is MultiQueryRetriever:
+        made = kind.from_llm(legs[0], FakeListChatModel(responses=["which boats?"]))
+    else:
+        made = kind(retrievers=legs)
     assert len(await made.ainvoke(QUESTION)) == 20
     assert threads
     assert threading.get_ident() not in threads

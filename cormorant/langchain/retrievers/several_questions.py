@@ -14,6 +14,7 @@ from langchain_core.callbacks import (
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables import Runnable, ensure_config
+from langchain_core.runnables.config import run_in_executor
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from typing_extensions import override
 
@@ -162,7 +163,8 @@ class SeveralQuestions(Retriever):
         else:
             prepared = self._prepared(query, made)
         answers = await aask_all(run, self._legs(prepared, asked), query, self.on_error)
-        return self._fused(prepared, answers, asked)
+        # Long lists take tens of milliseconds, which the event loop need not wait for.
+        return await run_in_executor(None, self._fused, prepared, answers, asked)
 
     def _alone(self, query: str, error: Exception) -> _Asked:
         says = excuse(error, self.on_llm_error, "the question alone was asked")
