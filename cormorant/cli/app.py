@@ -9,7 +9,20 @@ from collections.abc import Sequence
 from textwrap import fill
 
 import cormorant
-from cormorant.cli import add, backup, check, compact, delete, demo, explain, info, search
+from cormorant.cli import (
+    add,
+    backup,
+    check,
+    compact,
+    delete,
+    demo,
+    diff,
+    evaluating,
+    explain,
+    info,
+    search,
+    tune,
+)
 from cormorant.cli.console import Console
 from cormorant.cli.settings import Settings
 from cormorant.cli.verb import Verb
@@ -21,11 +34,14 @@ VERBS: tuple[Verb, ...] = (
     add.VERB,
     search.VERB,
     explain.VERB,
+    evaluating.VERB,
     info.VERB,
     check.VERB,
     compact.VERB,
     delete.VERB,
     backup.VERB,
+    tune.VERB,
+    diff.VERB,
     demo.VERB,
 )
 
