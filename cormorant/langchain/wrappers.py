@@ -131,13 +131,15 @@ class Bound(Wrapper, RunnableBinding[Any, Any]):
 
     @override
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """As the retriever's."""
-        return RunnableBinding.invoke(self, input, config, **self._narrowed(kwargs))
+        """As the retriever's; a scope bound to it holds beside the call's."""
+        with of_call(self.config):
+            return RunnableBinding.invoke(self, input, config, **self._narrowed(kwargs))
 
     @override
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """As the retriever's."""
-        return await RunnableBinding.ainvoke(self, input, config, **self._narrowed(kwargs))
+        """Like :meth:`invoke`, without holding the event loop."""
+        with of_call(self.config):
+            return await RunnableBinding.ainvoke(self, input, config, **self._narrowed(kwargs))
 
     def _narrowed(self, given: dict[str, Any]) -> dict[str, Any]:
         if given.get("filter") is None or self.kwargs.get("filter") is None:

@@ -251,8 +251,10 @@ def test_what_cannot_be_held_is_what_the_documentation_says(vs: Cormorant) -> No
     retriever = vs.as_retriever(k=20)
     foreign = Handing(inner=retriever)
 
-    # with_config: LangChain merges before anything of ours is asked.
-    assert len(retriever.with_config(ACME).invoke("fish", config({}))) == 9
+    # with_config of a chain: LangChain merges before anything of ours is asked.
+    chain = passed() | retriever
+    assert len(chain.with_config(ACME).invoke("fish", config({}))) == 9
+    assert ids(retriever.with_config(ACME).invoke("fish", config({}))) == OF_ACME
     # A foreign retriever asked with the config itself, not inside a chain that has it.
     assert len(foreign.invoke("fish", ACME)) == 9
     assert ids((passed() | foreign).invoke("fish", ACME)) == OF_ACME
@@ -265,7 +267,7 @@ def test_what_cannot_be_held_is_what_the_documentation_says(vs: Cormorant) -> No
     assert len(direct.invoke("fish", ACME)) == 9
 
     with scoping(tenant="acme"):
-        assert ids(retriever.with_config(ACME).invoke("fish", config({}))) == OF_ACME
+        assert ids(chain.with_config(ACME).invoke("fish", config({}))) == OF_ACME
         assert ids(foreign.invoke("fish")) == OF_ACME
         assert ids(direct.invoke("fish")) == OF_ACME
 
