@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cormorant.evaluate.answers import Reply, ranking_of
+from cormorant.evaluate.calibration import Calibrated, calibrate
 from cormorant.evaluate.comparing import Comparison, compare, compare_all
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.files import (
@@ -32,6 +33,7 @@ from cormorant.evaluate.tuning import Chunking, Point, Space, Tuned, tune
 __all__ = [
     "DEFAULT_METRICS",
     "METRICS",
+    "Calibrated",
     "Chunking",
     "Comparison",
     "Cost",
@@ -50,6 +52,7 @@ __all__ = [
     "System",
     "Tuned",
     "Verdict",
+    "calibrate",
     "check_gates",
     "compare",
     "compare_all",

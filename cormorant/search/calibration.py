@@ -64,12 +64,15 @@ class Curve:
 
     def probability(self, standards: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Of each candidate, given its standards in each leg, shape (m,)."""
-        return np.interp(self.standing(standards), self.standings, self.probabilities)
+        return np.interp(self.standing(standards, self.weights), self.standings, self.probabilities)
 
-    def standing(self, standards: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The legs' standards, averaged by the curve's weights."""
-        total = sum(self.weights.values())
-        parts = [weight / total * standards[leg] for leg, weight in self.weights.items()]
+    @staticmethod
+    def standing(
+        standards: Mapping[str, NDArray[np.float64]], weights: Mapping[str, float]
+    ) -> NDArray[np.float64]:
+        """The legs' standards, averaged by weights: what a curve is read at."""
+        total = sum(weights.values())
+        parts = [weight / total * standards[leg] for leg, weight in weights.items()]
         return np.asarray(sum(parts), dtype=np.float64)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cormorant.search import Calibration, Candidates, RankingConfig
+from cormorant.search import Calibration, Candidates, Curve, RankingConfig
 from cormorant.store.door import ScopedStore
 from cormorant.store.family import Family
 from cormorant.store.fingerprint import Fingerprint
@@ -16,6 +16,7 @@ __all__ = [
     "Candidates",
     "CheckReport",
     "CompactReport",
+    "Curve",
     "Family",
     "Fingerprint",
     "RankingConfig",

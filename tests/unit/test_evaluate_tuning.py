@@ -12,8 +12,9 @@ import cormorant
 from cormorant import Query
 from cormorant.errors import ConfigError, EvalFileError, UsageError
 from cormorant.evaluate import Chunking, Point, Space, judge, run_system, tune
+from cormorant.evaluate.splitting import split
 from cormorant.evaluate.tuning import AS_SET
-from cormorant.evaluate.tuning.choosing import choose, cross_validate, split
+from cormorant.evaluate.tuning.choosing import choose, cross_validate
 from cormorant.evaluate.tuning.journal import Journal
 from cormorant.evaluate.tuning.point import simplicity
 
@@ -160,13 +161,13 @@ class TestChoosing:
 
     def test_a_split_depends_on_ids_and_seed_alone(self):
         names = [f"q{i}" for i in range(40)]
-        training, held = split(names, holdout=0.3, folds=5, seed=1)
-        assert split(names[::-1], holdout=0.3, folds=5, seed=1) == (training, held)
-        assert split(names, holdout=0.3, folds=5, seed=2) != (training, held)
+        training, held = split(names, holdout=0.3, least=10, seed=1)
+        assert split(names[::-1], holdout=0.3, least=10, seed=1) == (training, held)
+        assert split(names, holdout=0.3, least=10, seed=2) != (training, held)
         assert (len(training), len(held)) == (28, 12)
         assert set(training) | set(held) == set(names)
         with pytest.raises(UsageError, match="8 judged queries"):
-            split(names[:8], holdout=0.3, folds=5, seed=1)
+            split(names[:8], holdout=0.3, least=10, seed=1)
 
 
 class TestTune:

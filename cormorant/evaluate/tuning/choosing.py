@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant.errors import UsageError
 from cormorant.evaluate.tuning.point import Point, simplicity
 
-__all__ = ["Choice", "Fold", "choose", "cross_validate", "split"]
+__all__ = ["Choice", "Fold", "choose", "cross_validate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,37 +42,6 @@ class Fold:
     chosen: Point | None
     gain: float
     queries: int
-
-
-def split(
-    names: Sequence[str], *, holdout: float, folds: int, seed: int
-) -> tuple[list[str], list[str]]:
-    """Queries to choose by, and queries held out to judge the choice by.
-
-    Args:
-        names: Judged queries. The split depends on their ids and the seed, not on their order.
-        holdout: Share that is held out.
-        folds: Parts that the first list must be enough for.
-        seed: Of the shuffle.
-
-    Returns:
-        Both in shuffled order.
-
-    Raises:
-        UsageError: If a part would be too small to say anything.
-    """
-    order = np.random.default_rng(seed).permutation(len(names)).tolist()
-    known = sorted(names)
-    shuffled = [known[place] for place in order]
-    held = round(len(names) * holdout)
-    training, testing = shuffled[held:], shuffled[:held]
-    if len(testing) < 2 or len(training) < 2 * folds:
-        raise UsageError(
-            f"{len(names)} judged queries with holdout={holdout:g} leave {len(training)} to choose "
-            f"by and {len(testing)} to judge the choice by; at least {2 * folds} (two for each of "
-            f"the {folds} folds) and 2 are needed. Judge more queries, or take fewer folds."
-        )
-    return training, testing
 
 
 def choose(values: NDArray[np.float64], points: Sequence[Point | None]) -> Choice:

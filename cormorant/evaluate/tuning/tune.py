@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from cormorant.errors import UsageError
+from cormorant.evaluate.asked import asked_queries
 from cormorant.evaluate.comparing import Comparison, compare
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.judging import judge
 from cormorant.evaluate.names import NamedMetric, parse_metric
 from cormorant.evaluate.run import Run
-from cormorant.evaluate.tuning.choosing import choose, cross_validate, split
+from cormorant.evaluate.splitting import split
+from cormorant.evaluate.tuning.choosing import choose, cross_validate
 from cormorant.evaluate.tuning.journal import Journal
 from cormorant.evaluate.tuning.measuring import Bench, Progress, Settings
 from cormorant.evaluate.tuning.point import Point
@@ -23,7 +25,7 @@ from cormorant.evaluate.tuning.tuned import AS_SET, Training, Tuned
 from cormorant.evaluate.tuning.variants import Chunking, Searched
 from cormorant.model import Query, VectorLike
 
-__all__ = ["asked", "tune"]
+__all__ = ["tune"]
 
 _DEPTH: Final = 100
 """Hits that are ranked for a metric that reads all of them."""
@@ -85,14 +87,14 @@ def tune(
         EvalFileError: If the journal cannot be read or written.
     """
     named = parse_metric(metric)
-    _check(named, holdout, folds, seed)
+    _check(named, folds)
     if not isinstance(space, Space):
         space = Space.default() if space is None else Space.of(space)
     depth = named.k or _DEPTH
-    judged = asked(queries, qrels, embed)
+    judged = asked_queries(queries, qrels, embed)
     hybrid = any(query.resolved_mode == "hybrid" for query in judged.values())
     points, notes = _points(space, depth, hybrid=hybrid)
-    training, held = split(list(judged), holdout=holdout, folds=folds, seed=seed)
+    training, held = split(list(judged), holdout=holdout, least=2 * folds, seed=seed)
     settings = Settings(store, judged, dict(qrels), named, depth, rerank, chunking)
     kept = None
     if journal is not None:
@@ -142,50 +144,14 @@ def tune(
     )
 
 
-def asked(
-    queries: Mapping[str, str | Query],
-    qrels: Mapping[str, Mapping[str, float]],
-    embed: Callable[[str], VectorLike] | Any,
-) -> dict[str, Query]:
-    """The judged queries, in the judgements' order, texts made Queries.
-
-    Raises:
-        UsageError: If nothing is judged, or a judged query is missing or is no query.
-    """
-    if not qrels:
-        raise UsageError("There are no judgements: qrels is empty. Read some with read_qrels.")
-    without = [name for name in qrels if name not in queries]
-    if without:
-        raise UsageError(
-            f"{len(without)} judged queries are not among the queries, such as {without[0]!r}. Do "
-            "the queries and the judgements belong together?"
-        )
-    vector_of = getattr(embed, "embed_query", embed)
-    out: dict[str, Query] = {}
-    for name in qrels:
-        query = queries[name]
-        if isinstance(query, str):
-            query = Query(text=query, vector=None if vector_of is None else vector_of(query))
-        elif not isinstance(query, Query):
-            raise UsageError(
-                f"Query {name!r} must be a text or a cormorant.Query; got {type(query).__name__}."
-            )
-        out[name] = query
-    return out
-
-
-def _check(named: NamedMetric, holdout: object, folds: object, seed: object) -> None:
+def _check(named: NamedMetric, folds: object) -> None:
     if not named.metric.higher_is_better:
         raise UsageError(
             f"{named.name} is no measure of quality: a higher one is not better. Tune for another, "
             "such as ndcg@10."
         )
-    number = isinstance(holdout, (int, float)) and not isinstance(holdout, bool)
-    if not number or not 0 < holdout < 1:  # type: ignore[operator]
-        raise UsageError(f"holdout must lie between 0 and 1; got {holdout!r}.")
-    for what, value, low in (("folds", folds, 2), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < low:
-            raise UsageError(f"{what} must be a whole number of at least {low}; got {value!r}.")
+    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
+        raise UsageError(f"folds must be a whole number of at least 2; got {folds!r}.")
 
 
 def _points(space: Space, depth: int, *, hybrid: bool) -> tuple[list[Point | None], list[str]]:
