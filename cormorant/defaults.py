@@ -27,6 +27,7 @@ __all__ = [
     "HYBRID_TOP_K",
     "HYBRID_VECTOR_WEIGHT",
     "HYDE_PASSAGES",
+    "INDEX_MIN_ROWS",
     "LANGCHAIN_K",
     "LISTWISE_WINDOW",
     "LOCK_TIMEOUT_S",
@@ -49,6 +50,7 @@ __all__ = [
     "NEIGHBOURS",
     "POOL_SIZE",
     "QUERY_VARIANTS",
+    "RECALL_TARGET",
     "REDUNDANT_SIMILARITY",
     "RERANK_CANDIDATES",
     "RERANK_TOP_N",
@@ -106,6 +108,8 @@ BUSY_TIMEOUT_S: Final = 10.0  # SQLite's own wait
 CACHE_BYTES: Final = 16 * 1024 * 1024  # SQLite's page cache, per connection
 CHECKPOINT_MAX_DELTAS: Final = 512  # log rows a reader may have to replay at open
 CHECKPOINT_MIN_ROWS: Final = 8192  # or records in them, whichever is larger of this and n / 8
+INDEX_MIN_ROWS: Final = 10_000  # vectors from which on codes are quicker than scanning all
+RECALL_TARGET: Final = 0.99  # of the 10 nearest, which codes are chosen to reach
 
 # The retrieval toolkit, ``cormorant.langchain.retrievers``
 HYBRID_VECTOR_WEIGHT: Final = 0.7  # ``vector_weight``; a start that LangChain's users recommend

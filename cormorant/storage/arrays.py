@@ -34,7 +34,7 @@ from cormorant.errors import CorruptionError, FormatError
 from cormorant.storage import files
 from cormorant.storage.types import Arrays
 
-__all__ = ["ArrayFile", "map_arrays", "verify_arrays", "write_arrays"]
+__all__ = ["ArrayFile", "fill_arrays", "map_arrays", "verify_arrays", "write_arrays"]
 
 _MAGIC = b"CRMARR1\n"
 _VERSION = 1
@@ -64,24 +64,29 @@ def write_arrays(path: str | Path, groups: Mapping[str, Arrays]) -> int:
         StoreError: If the file cannot be written; it is removed then.
     """
     path = Path(path)
+    fd = files.create(path)
+    try:
+        return fill_arrays(fd, path, groups)
+    except BaseException:
+        files.unlink(path)
+        raise
+    finally:
+        os.close(fd)
+
+
+def fill_arrays(fd: int, path: Path, groups: Mapping[str, Arrays]) -> int:
+    """The same into a new file that is open: ``fd``, of the name ``path``."""
     header, chunks, size = _plan(groups)
     blob = json.dumps(header, separators=(",", ":")).encode()
     # The header holds offsets that depend on its own length: offsets are relative to the data.
     start = _aligned(_PREFIX.size + len(blob))
     total = start + size
     prefix = _PREFIX.pack(_MAGIC, _VERSION, zlib.crc32(blob), len(blob), total)
-    fd = files.create(path)
-    try:
-        files.pwrite_all(fd, prefix + blob, 0, path)
-        for offset, data in chunks:
-            files.pwrite_all(fd, data, start + offset, path)
-        files.truncate(fd, total, path)
-        files.sync(fd, path)
-    except BaseException:
-        files.unlink(path)
-        raise
-    finally:
-        os.close(fd)
+    files.pwrite_all(fd, prefix + blob, 0, path)
+    for offset, data in chunks:
+        files.pwrite_all(fd, data, start + offset, path)
+    files.truncate(fd, total, path)
+    files.sync(fd, path)
     return total
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError, StoreError
 from cormorant.storage import files, lock
-from cormorant.storage.arrays import write_arrays
+from cormorant.storage.arrays import fill_arrays, write_arrays
 from cormorant.storage.pin import FolderPin
 from cormorant.storage.ranges import Base
 from cormorant.storage.types import Arrays, Head
@@ -22,7 +22,7 @@ from cormorant.storage.types import Arrays, Head
 __all__ = ["Folder"]
 
 _GENERATION: Final = re.compile(r"([1-9][0-9]{0,17})\.(f32|rows)", re.ASCII)
-_CHECKPOINT: Final = re.compile(r"(g[1-9][0-9]{0,17}|[0-9]{1,18}-[0-9]{1,18})", re.ASCII)
+_CHECKPOINT: Final = re.compile(r"(g[1-9][0-9]{0,17}|d?[0-9]{1,18}-[0-9]{1,18})", re.ASCII)
 _UNFINISHED: Final = "cormorant.sqlite.new"
 _ITEM: Final = 4  # bytes of a float32
 
@@ -115,6 +115,10 @@ class Folder:
         write_arrays(path, arrays)
         files.sync_folder(self._derived)
 
+    def write_sheet(self, origin: Head, arrays: Mapping[str, Arrays]) -> FolderSheet:
+        """The same without the store's lock; the next writer lets it be."""
+        return FolderSheet(self, origin, arrays)
+
     def drop_checkpoint(self, name: str) -> None:
         """Remove a checkpoint that nothing names."""
         files.unlink(self.checkpoint_path(name))
@@ -140,7 +144,9 @@ class Folder:
             stem = name.removesuffix(".bin")
             if stem in {name, head.checkpoint_name} or _CHECKPOINT.fullmatch(stem) is None:
                 continue
-            if not (stem.startswith("g") and self._is_building(int(stem[1:]), head)):
+            if stem.startswith("g") and self._is_building(int(stem[1:]), head):
+                continue
+            if not (stem.startswith("d") and _is_held(self._derived / name)):
                 gone.append(self._derived / name)
         return [str(path) for path in gone if not files.unlink(path)]
 
@@ -182,22 +188,65 @@ class Folder:
 
     def _is_building(self, generation: int, head: Head) -> bool:
         """Is a compaction at work on this generation?"""
-        if generation <= head.generation:
-            return False
-        try:
-            fd = files.open_read(self.vector_path(generation))
-        except FileNotFoundError:
-            return False
-        try:
-            return not lock.try_lock(fd)
-        finally:
-            os.close(fd)
+        return generation > head.generation and _is_held(self.vector_path(generation))
 
     def _sweep_creation(self) -> None:
         """Remove what SQLite left beside its file when the store's making was cut short."""
         for name in os.listdir(self.path):  # noqa: PTH208 - the same
             if name.startswith(_UNFINISHED):
                 files.unlink(self.path / name)
+
+
+def _is_held(path: Path) -> bool:
+    """Does somebody who is alive hold the lock of this file?"""
+    try:
+        fd = files.open_read(path)
+    except FileNotFoundError:
+        return False
+    try:
+        return not lock.try_lock(fd)
+    finally:
+        os.close(fd)
+
+
+class FolderSheet:
+    """A checkpoint's file that nothing names yet, locked by who wrote it.
+
+    Attributes:
+        name: What the head will call it.
+    """
+
+    def __init__(self, folder: Folder, origin: Head, arrays: Mapping[str, Arrays]) -> None:
+        self._kept = False
+        self._pid = os.getpid()
+        while True:
+            # Drawn, not counted: without the lock nobody knows what the next number is.
+            self.name = f"d{origin.lsn}-{int.from_bytes(os.urandom(7), 'big')}"
+            self._path = folder.checkpoint_path(self.name)
+            self._fd: int | None = files.create(self._path)
+            if lock.hold(self._fd, self._path):
+                break
+            os.close(self._fd)  # a writer removed it before it was locked
+        try:
+            fill_arrays(self._fd, self._path, arrays)
+            files.sync_folder(self._path.parent)
+        except BaseException:
+            self.drop()
+            raise
+
+    def keep(self) -> None:
+        """The head names it now; let go of it."""
+        self._kept = True
+        self.drop()
+
+    def drop(self) -> None:
+        """Remove it, unless it was kept. Idempotent."""
+        fd, self._fd = self._fd, None
+        if fd is None or self._pid != os.getpid():
+            return
+        if not self._kept:
+            files.unlink(self._path)
+        lock.let_go(fd)
 
 
 class FolderClaim:

@@ -71,6 +71,7 @@ class Memory:
         self.bases: dict[int, Base] = {}
         self.checkpoints: dict[str, dict[str, Arrays]] = {}
         self.claimed = 1
+        self.drafted = 0
 
     def pin(self, head: Head) -> MemoryPin:
         """Hold what the head names."""
@@ -107,6 +108,11 @@ class Memory:
         """Hold a checkpoint's arrays."""
         self.checkpoints[name] = dict(arrays)
 
+    def write_sheet(self, origin: Head, arrays: Mapping[str, Arrays]) -> MemorySheet:
+        """The same; it is found by name once it is kept."""
+        self.drafted += 1
+        return MemorySheet(self, f"d{origin.lsn}-{self.drafted}", dict(arrays))
+
     def drop_checkpoint(self, name: str) -> None:
         """Let go of a checkpoint that nothing names."""
         self.checkpoints.pop(name, None)
@@ -132,6 +138,26 @@ class Memory:
     def total_bytes(self) -> int:
         """Bytes of the vectors; SQLite's own are not counted."""
         return sum(array.nbytes for array in self.arrays.values())
+
+
+class MemorySheet:
+    """A checkpoint's arrays that nothing names yet.
+
+    Attributes:
+        name: What the head will call them.
+    """
+
+    def __init__(self, memory: Memory, name: str, arrays: dict[str, Arrays]) -> None:
+        self.name = name
+        self._memory = memory
+        self._arrays = arrays
+
+    def keep(self) -> None:
+        """The head names it now."""
+        self._memory.checkpoints[self.name] = self._arrays
+
+    def drop(self) -> None:
+        """Nothing to remove."""
 
 
 class MemoryClaim:

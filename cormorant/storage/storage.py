@@ -15,10 +15,11 @@ from cormorant import defaults
 from cormorant.errors import ConfigError, NotFound
 from cormorant.storage import files, opening
 from cormorant.storage.backup import backup
+from cormorant.storage.draft import Draft
 from cormorant.storage.generation import NewGeneration
 from cormorant.storage.ground import MEMORY, Ground
 from cormorant.storage.reader import Reader
-from cormorant.storage.types import Problem
+from cormorant.storage.types import Arrays, Problem
 from cormorant.storage.verify import verify
 from cormorant.storage.writer import Writer
 
@@ -124,6 +125,16 @@ class Storage:
         self._ground.check_writable()
         with files.translated(self._ground.where, "copy the generation of", absence=True):
             return NewGeneration(self._ground, reader, keep)
+
+    def draft(self, reader: Reader, arrays: Mapping[str, Arrays]) -> Draft:
+        """Write a checkpoint of a snapshot; needs no lock. :meth:`Writer.adopt` names it.
+
+        Args:
+            reader: The snapshot the arrays were derived from, as of its ``head.lsn``.
+            arrays: By group and name.
+        """
+        self._ground.check_writable()
+        return Draft(self._ground, reader.head, arrays)
 
     def backup(self, folder: str | PathLike[str]) -> None:
         """Copy one consistent snapshot into a new folder, while reads and writes go on.

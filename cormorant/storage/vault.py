@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cormorant.storage.ranges import Base
 from cormorant.storage.types import Arrays, Head, Problem
 
-__all__ = ["Claim", "Connections", "Pin", "Vault"]
+__all__ = ["Claim", "Connections", "Pin", "Sheet", "Vault"]
 
 
 class Pin(Protocol):
@@ -104,6 +104,22 @@ class Claim(Protocol):
         """Remove it, unless it was kept."""
 
 
+class Sheet(Protocol):
+    """A checkpoint's arrays, kept; nothing names them yet.
+
+    Attributes:
+        name: What the head will call them.
+    """
+
+    name: str
+
+    def keep(self) -> None:
+        """The head names it now; let go of it."""
+
+    def drop(self) -> None:
+        """Remove it, unless it was kept."""
+
+
 class Vault(Protocol):
     """Where vectors and derived arrays lie. All changes are made under the store's lock."""
 
@@ -118,6 +134,9 @@ class Vault(Protocol):
 
     def save_checkpoint(self, name: str, arrays: Mapping[str, Arrays]) -> None:
         """Keep a checkpoint's arrays, durable on return; nothing names it yet."""
+
+    def write_sheet(self, origin: Head, arrays: Mapping[str, Arrays]) -> Sheet:
+        """The same without the store's lock; the next writer lets it be."""
 
     def drop_checkpoint(self, name: str) -> None:
         """Remove a checkpoint that nothing names."""

@@ -35,6 +35,7 @@ from cormorant.storage.types import (
 if TYPE_CHECKING:
     from typing import Self
 
+    from cormorant.storage.draft import Draft
     from cormorant.storage.generation import NewGeneration
     from cormorant.storage.ground import Ground
 
@@ -154,6 +155,25 @@ class Writer(Reader):
         name = f"{lsn}-{head.files + 1}"
         with self._ground.poisoning("save a checkpoint"):
             self._ground.vault.save_checkpoint(name, arrays)
+        self._name_checkpoint(name, lsn)
+        return True
+
+    def adopt(self, draft: Draft) -> bool:
+        """The same with a checkpoint that was written without the lock.
+
+        Returns:
+            False, and nothing changed, if a later checkpoint or another generation is there.
+        """
+        head, origin = self._writing, draft.origin
+        if head.generation != origin.generation or origin.lsn < head.checkpoint_lsn:
+            return False
+        # From here on the head may name it, whatever this process comes to know of that.
+        draft.keep()
+        self._name_checkpoint(draft.name, origin.lsn)
+        return True
+
+    def _name_checkpoint(self, name: str, lsn: int) -> None:
+        head = self._writing
         changed = head._replace(
             checkpoint_lsn=lsn,
             checkpoint_n=self._n_at(lsn),
@@ -164,7 +184,6 @@ class Writer(Reader):
         with self._transaction(changed) as connection:
             connection.execute("DELETE FROM log WHERE lsn <= ?", (trim,))
         self._renew()
-        return True
 
     def switch_generation(self, new: NewGeneration) -> Head:
         """End a compaction: copy what was appended since, then name the new generation.

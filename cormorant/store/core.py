@@ -29,6 +29,7 @@ from cormorant.store.snapshot import Snapshot, Vanished
 from cormorant.store.state import State
 
 if TYPE_CHECKING:
+    from cormorant.index.vector import Coded
     from cormorant.storage import NewDocument, Reader, Storage, Writer
     from cormorant.store.intake import Batch
 
@@ -57,6 +58,7 @@ class Core:
         self._config_raw: object = None
         self._pool_size = pool_size
         self._state: State | None = None
+        self._seen = -1  # how many checkpoints there had been when codes were last looked for
         self._state_lock = threading.Lock()
         self._executor: ThreadPoolExecutor | None = None
         self._closed = False
@@ -164,13 +166,19 @@ class Core:
         """The State at the reader's point of the log; None if memory is already past it."""
         head = reader.head
         state = self._state
-        if state is not None and state.lsn == head.lsn and state.generation == head.generation:
+        if (
+            state is not None
+            and state.lsn == head.lsn
+            and state.generation == head.generation
+            and self._seen >= head.files
+        ):
             return state
         with self._state_lock:
             state = self._state
             if state is not None and (state.generation, state.lsn) > (head.generation, head.lsn):
                 return None
             self._state = self._caught_up(state, reader)
+            self._seen = max(self._seen, head.files)
             return self._state
 
     def _caught_up(self, state: State | None, reader: Reader) -> State:
@@ -180,6 +188,8 @@ class Core:
             if deltas is not None:
                 for delta in deltas:
                     state = state.apply(delta)
+                if head.files > self._seen:  # another process may have made codes
+                    state = state.recoded(reader.checkpoint())
                 return replace(state, lsn=head.lsn)
         return self._load(reader)
 
@@ -244,6 +254,13 @@ class Core:
         """Drop what memory holds; the next read loads it from the store."""
         with self._state_lock:
             self._state = None
+
+    def keep_codes(self, coded: Coded | None, generation: int) -> None:
+        """Search with these codes, which the newest checkpoint holds, from the next read on."""
+        with self._state_lock:
+            state = self._state
+            if state is not None and state.generation == generation:
+                self._state = replace(state, coded=coded)
 
     def commit(
         self,

@@ -14,6 +14,7 @@ from cormorant.errors import CorruptionError, FormatError, StoreError
 from cormorant.storage import Problem, StaleGeneration
 from cormorant.store import settings
 from cormorant.store.config import StoreConfig
+from cormorant.store.indexing import IndexInfo, index_info
 from cormorant.store.state import State
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ __all__ = [
     "backup",
     "check",
     "compact",
-    "optimize",
     "stats",
 ]
 
@@ -50,6 +50,7 @@ class Stats:
         unfolded: Changes a reader replays when it opens; ``optimize`` folds them.
         size_bytes: Of all files; in memory, of the vectors.
         fields: The metadata fields and what they hold.
+        index: The codes that vectors are searched by; None: they are scanned as they are.
     """
 
     records: int
@@ -65,6 +66,7 @@ class Stats:
     unfolded: int
     size_bytes: int
     fields: Mapping[str, FieldInfo]
+    index: IndexInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ def stats(core: Core) -> Stats:
             unfolded=head.lsn - head.checkpoint_lsn,
             size_bytes=core.storage.size_bytes(),
             fields=state.columns.fields(state.alive.view),
+            index=index_info(state),
         )
 
     return core.read_unscoped(work)
@@ -236,11 +239,6 @@ def _switch(core: Core, new: NewGeneration, writer: Writer) -> Reclaimed:
             f"The store was compacted, but not all old bytes are gone: {error}. Open it and "
             "compact again."
         ) from error
-
-
-def optimize(core: Core) -> None:
-    """Fold the log into derived files."""
-    core.maintain(core.checkpoint)
 
 
 def backup(core: Core, path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError
-from cormorant.index.vector import ExactIndex
+from cormorant.index.vector import ExactIndex, PqIndex
 from cormorant.model import Metric, Record
 from cormorant.store import settings
 
@@ -122,8 +122,12 @@ class Snapshot:
             if vectors is not None:
                 # The dead are masked out, so only the living need one.
                 all_have = self.state.with_vector == self.state.live
-                self._vector = ExactIndex(
-                    vectors, self.metric, None if all_have else self.has_vector
+                has_vector = None if all_have else self.has_vector
+                coded = self.state.coded
+                self._vector = (
+                    ExactIndex(vectors, self.metric, has_vector)
+                    if coded is None
+                    else PqIndex(coded, vectors, self.metric, has_vector)
                 )
         return self._vector
 

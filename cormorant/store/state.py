@@ -16,6 +16,7 @@ from cormorant.errors import CorruptionError
 from cormorant.index.growing import Growing
 from cormorant.index.metadata import Columns
 from cormorant.index.text import TextIndex
+from cormorant.index.vector import Coded
 from cormorant.store.sample import Sample
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class State:
         dead: How many slots are not alive.
         columns, text: The metadata and text indexes.
         with_vector: How many live slots have a vector.
+        coded: Codes of the first slots' vectors; None: vectors are scanned as they are.
     """
 
     generation: int
@@ -51,6 +53,7 @@ class State:
     columns: Columns
     text: TextIndex
     with_vector: int = 0
+    coded: Coded | None = None
     _sample: list[Sample] = field(default_factory=list, compare=False, repr=False)
 
     @classmethod
@@ -81,12 +84,14 @@ class State:
             has_vector = np.asarray(base["has_vector"], dtype=np.bool_)
             columns = Columns.from_arrays(arrays["columns"])
             text = TextIndex.from_arrays(arrays["text"])
+            coded = Coded.from_arrays(arrays["codes"]) if "codes" in arrays else None
         except (KeyError, ValueError, IndexError) as error:
             raise CorruptionError(f"A derived file is damaged: {error!r}.") from error
-        if not len(rows) == len(alive) == len(has_vector) == columns.n == text.n:
+        count = 0 if coded is None else coded.n
+        if not count <= len(rows) == len(alive) == len(has_vector) == columns.n == text.n:
             raise CorruptionError(
                 f"Derived files disagree: {len(rows)} rows, {columns.n} in columns, "
-                f"{text.n} in text."
+                f"{text.n} in text, {count} codes."
             )
         return cls(
             generation=generation,
@@ -98,11 +103,12 @@ class State:
             columns=columns,
             text=text,
             with_vector=int(np.count_nonzero(alive & has_vector)),
+            coded=coded,
         )
 
     def to_arrays(self) -> dict[str, Arrays]:
         """What a checkpoint keeps."""
-        return {
+        arrays: dict[str, Arrays] = {
             "base": {
                 "rows": self.rows.view,
                 "alive": self.alive.view,
@@ -111,6 +117,9 @@ class State:
             "columns": self.columns.to_arrays(),
             "text": self.text.to_arrays(),
         }
+        if self.coded is not None:
+            arrays["codes"] = self.coded.to_arrays()
+        return arrays
 
     @classmethod
     def bare(
@@ -215,7 +224,24 @@ class State:
             with_vector=int(np.count_nonzero(has_vector)),
             columns=self.columns.take(keep),
             text=self.text.take(keep),
+            coded=None if self.coded is None else self.coded.take(keep),
         )
+
+    def recoded(self, arrays: Mapping[str, Arrays]) -> State:
+        """With the codes of a newer checkpoint of this generation; the same ones are kept.
+
+        Raises:
+            CorruptionError: If they are damaged.
+        """
+        if "codes" not in arrays:
+            return replace(self, coded=None)
+        try:
+            coded = Coded.from_arrays(arrays["codes"])
+        except (KeyError, ValueError, IndexError) as error:
+            raise CorruptionError(f"A derived file is damaged: {error!r}.") from error
+        if coded.n > self.n or (self.coded is not None and self.coded.mark == coded.mark):
+            return self
+        return replace(self, coded=coded)
 
     @property
     def sample(self) -> Sample:

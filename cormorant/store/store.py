@@ -12,7 +12,7 @@ from cormorant import defaults
 from cormorant.analysis import analyzer_for
 from cormorant.errors import ConfigError
 from cormorant.storage import MEMORY, Storage
-from cormorant.store import maintenance, settings
+from cormorant.store import indexing, maintenance, settings
 from cormorant.store.config import StoreConfig
 from cormorant.store.core import Core
 from cormorant.store.door import Door
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
+    from cormorant.index.vector import Progress
     from cormorant.model import Metric
     from cormorant.search import Calibration, RankingConfig
     from cormorant.store.fingerprint import Fingerprint
+    from cormorant.store.indexing import OptimizeReport
     from cormorant.store.maintenance import CheckReport, CompactReport, Stats
 
 __all__ = ["Store", "open"]
@@ -209,9 +211,28 @@ class Store(Door):
         """
         return maintenance.compact(self._core)
 
-    def optimize(self) -> None:
-        """Fold the log into derived files, so that the next open is quick."""
-        maintenance.optimize(self._core)
+    def optimize(
+        self, *, recall: float = defaults.RECALL_TARGET, progress: Progress | None = None
+    ) -> OptimizeReport:
+        """Make searches and the next open quick.
+
+        Gives the vectors codes to scan in place of themselves, once there are
+        ``defaults.INDEX_MIN_ROWS`` of them, and folds the log into derived files. Works on a
+        snapshot: readers and writers go on. What is added later is found at once, because it is
+        scanned as it is, until the next call.
+
+        Args:
+            recall: Part of the true 10 nearest that a search should find, above 0 and below 1. How
+                much work a search does is chosen by it, measured on the vectors themselves.
+            progress: Called with what is being done and what part of it is done, from 0 to 1.
+
+        Returns:
+            What was done, and the recall that was measured.
+
+        Raises:
+            ConfigError: If ``recall`` is out of range.
+        """
+        return indexing.optimize(self._core, recall=recall, progress=progress)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy one consistent snapshot to a new folder, while reads and writes go on.

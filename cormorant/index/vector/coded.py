@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import zlib
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -53,6 +54,11 @@ class Coded:
     def n(self) -> int:
         """Slots that have codes: 0 … n − 1."""
         return len(self.codes)
+
+    @property
+    def mark(self) -> tuple[int, ...]:
+        """Tells codes apart without looking at all of them."""
+        return (zlib.crc32(self.codebook.centroids.tobytes()), self.n, self.probes, self.rescore_10)
 
     def rescored(self, k: int) -> int:
         """How many of the nearest codes are compared exactly when ``k`` hits are wanted.
