@@ -26,7 +26,7 @@ def terminal_table(rows: Sequence[Sequence[str]], notes: Sequence[str], width: i
     Returns:
         Lines, each ending in a newline.
     """
-    cells = [[plain(cell) for cell in row] for row in rows]
+    cells = [[plain(row[0]), *(_aligned(plain(cell)) for cell in row[1:])] for row in rows]
     wide = [max(columns(row[i]) for row in cells) for i in range(len(cells[0]))]
     name = min(wide[0], max(_NAME_LEAST, width - 2 - max(wide[1:], default=0)))
     blocks: list[list[int]] = [[]]
@@ -39,7 +39,7 @@ def terminal_table(rows: Sequence[Sequence[str]], notes: Sequence[str], width: i
         taken += 2 + needed
     lines: list[str] = []
     for block in blocks:
-        shown = [[clip(row[0], name), *(_aligned(row[i]) for i in block)] for row in cells]
+        shown = [[clip(row[0], name), *(row[i] for i in block)] for row in cells]
         lines.extend([*table(shown, right=range(1, len(block) + 1)), ""])
     for note in notes:
         lines.extend(wrap(note, width, _LINES))
