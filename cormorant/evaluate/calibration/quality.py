@@ -82,7 +82,10 @@ class Quality:
 
     def to_json(self) -> dict[str, Any]:
         """JSON values."""
-        return {**asdict(self), "skill": self.skill}
+        told = asdict(self)
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in told.items()} | {
+            "skill": self.skill
+        }
 
 
 def quality(
