@@ -12,6 +12,7 @@ import cormorant
 from cormorant.cli import (
     add,
     backup,
+    calibrate,
     check,
     compact,
     delete,
@@ -41,6 +42,7 @@ VERBS: tuple[Verb, ...] = (
     delete.VERB,
     backup.VERB,
     tune.VERB,
+    calibrate.VERB,
     diff.VERB,
     demo.VERB,
 )

@@ -28,10 +28,16 @@ def _arguments(parser: ArgumentParser) -> None:
 def _run(args: Namespace, settings: Settings, console: Console) -> int:  # noqa: ARG001 - every verb's
     with open_existing(args.store) as store:
         stats = store.stats()
+        calibration = store.calibration
     if args.json:
-        console.json(_fields(args.store, stats))
+        evidence = None if calibration is None else dict(calibration.evidence)
+        console.json({**_fields(args.store, stats), "calibration": evidence})
         return 0
-    for line in table(list(_rows(args.store, stats))):
+    rows = list(_rows(args.store, stats))
+    if calibration is not None:
+        modes = ", ".join(calibration.curves)
+        rows.append(("relevance", f"a probability, calibrated for {modes}"))
+    for line in table(rows):
         console.print(line)
     if stats.fields:
         console.print("\nmetadata")
@@ -121,6 +127,8 @@ VERB = Verb(
         "lsn": "how many changes were ever made",
         "unfolded": "changes a reader replays when it opens",
         "size_bytes": "of all files",
+        "calibration": "what made relevances probabilities, and how good they are; null if "
+        "nothing did",
         "metadata": "by field: the kinds of its values, in how many records, how many distinct "
         "texts, the most frequent ones, the lowest and highest number or date",
     },
