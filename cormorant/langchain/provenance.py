@@ -9,6 +9,7 @@ stages returns, an Answer, carries what holds for all of it.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -111,7 +112,7 @@ class Answer(list[Document]):
         for document in documents:
             written = document.metadata.get(SCORES_KEY)
             if isinstance(written, Mapping):
-                said.update(dict.fromkeys(written.get("degraded") or ()))
+                said.update(dict.fromkeys(_sentences(written.get("degraded"))))
                 exact.append(written.get("exact") is True)
             answer.append(lifted(document))
         answer.degraded = tuple(said)
@@ -259,27 +260,51 @@ def _written(known: Provenance, rank: int, answer: Answer) -> dict[str, Any]:
 
 
 def _read(written: object) -> Provenance:
-    """Provenance from what ``with_scores=True`` wrote."""
+    """Provenance from what ``with_scores=True`` wrote; what is of another shape is nobody's."""
     if not isinstance(written, Mapping):
         return Provenance()
+    method, legs = written.get("retrieval_method"), written.get("legs")
+    contributions, journey = written.get("contributions"), written.get("journey")
     return Provenance(
-        score=written.get("score"),
-        relevance=written.get("relevance"),
-        method=written.get("retrieval_method"),
-        fusion_score=written.get("fusion_score"),
-        rerank_score=written.get("rerank_score"),
+        score=_told(written.get("score")),
+        relevance=_told(written.get("relevance")),
+        method=method if isinstance(method, str) else None,
+        fusion_score=_told(written.get("fusion_score")),
+        rerank_score=_told(written.get("rerank_score")),
         legs={
-            name: Leg(score=_number(leg.get("score")), rank=leg.get("rank"))
-            for name, leg in (written.get("legs") or {}).items()
+            str(name): Leg(score=_number(_told(leg.get("score"))), rank=_rank(leg.get("rank")))
+            for name, leg in (legs.items() if isinstance(legs, Mapping) else ())
+            if isinstance(leg, Mapping)
         },
         contributions={
-            name: _number(part) for name, part in (written.get("contributions") or {}).items()
+            str(name): _number(_told(part))
+            for name, part in (contributions.items() if isinstance(contributions, Mapping) else ())
         },
         journey=tuple(
-            Step(step["stage"], step["kept"], step["says"], step.get("value"))
-            for step in written.get("journey") or ()
+            Step(step["stage"], bool(step.get("kept")), step["says"], _told(step.get("value")))
+            for step in (journey if isinstance(journey, (list, tuple)) else ())
+            if isinstance(step, Mapping)
+            and isinstance(step.get("stage"), str)
+            and isinstance(step.get("says"), str)
         ),
     )
+
+
+def _sentences(written: object) -> list[str]:
+    listed = written if isinstance(written, (list, tuple)) else ()
+    return [each for each in listed if isinstance(each, str)]
+
+
+def _told(value: object) -> float | None:
+    """A number as a float; None if it is none that a float can hold."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or abs(value) > sys.float_info.max:  # type: ignore[arg-type]
+        return None
+    return float(value)  # type: ignore[arg-type]
+
+
+def _rank(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _copied(value: Any) -> Any:

@@ -62,19 +62,28 @@ def limited(context: Context, work: Callable[[], T], stage: Stage) -> T:
             many calls of it that overran are still running.
     """
     seconds = _allowed(stage)
-    if seconds is None:
-        return context.run(work)
-    job = Job(_until(context, seconds), work, stage.who, stage.name)
-    if not job.wait(seconds):
-        raise _late(stage, seconds)
-    return job.result()
+    try:
+        if seconds is None:
+            return context.run(work)
+        job = Job(_until(context, seconds), work, stage.who, stage.name)
+        if not job.wait(seconds):
+            raise _late(stage, seconds)
+        return job.result()
+    except asyncio.CancelledError as error:  # nobody cancels sync work, but itself
+        raise _cancelled(stage) from error
 
 
 async def alimited(context: Context, work: Callable[[], Awaitable[T]], stage: Stage) -> T:
     """Like :func:`limited`, on the event loop: what is late is cancelled."""
     seconds = _allowed(stage)
     if seconds is None:
-        return await asyncio.create_task(_awaited(work), context=context)
+        task = asyncio.create_task(_awaited(work), context=context)
+        try:
+            return await task
+        except asyncio.CancelledError as error:
+            if _being_cancelled():
+                raise
+            raise _cancelled(stage) from error
     inside = _until(context, seconds)
     task = asyncio.create_task(_awaited(work), context=inside)
     try:
@@ -89,7 +98,7 @@ async def alimited(context: Context, work: Callable[[], Awaitable[T]], stage: St
         await asyncio.wait([task], timeout=_CLEANING_S)
         raise _late(stage, seconds)
     if task.cancelled():
-        raise CormorantError(f"{stage.name} was cancelled from within, and returned nothing.")
+        raise _cancelled(stage)
     return task.result()
 
 
@@ -99,12 +108,17 @@ async def limited_in_thread(context: Context, work: Callable[[], T], stage: Stag
     Without a limit, a thread of LangChain's executor does it.
     """
     seconds = _allowed(stage)
-    if seconds is None:
-        return await run_in_executor(None, context.run, work)
-    job = Job(_until(context, seconds), work, stage.who, stage.name)
-    if not await job.awaited(seconds):
-        raise _late(stage, seconds)
-    return job.result()
+    try:
+        if seconds is None:
+            return await run_in_executor(None, context.run, work)
+        job = Job(_until(context, seconds), work, stage.who, stage.name)
+        if not await job.awaited(seconds):
+            raise _late(stage, seconds)
+        return job.result()
+    except asyncio.CancelledError as error:
+        if _being_cancelled():
+            raise
+        raise _cancelled(stage) from error
 
 
 async def to_thread(who: object, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -150,6 +164,16 @@ def _late(stage: Stage, seconds: float) -> DeadlineExceeded:
     return DeadlineExceeded(
         f"{stage.name} did not answer within {seconds:.3g} s.", stage=stage.name, seconds=seconds
     )
+
+
+def _cancelled(stage: Stage) -> CormorantError:
+    return CormorantError(f"{stage.name} was cancelled from within, and returned nothing.")
+
+
+def _being_cancelled() -> bool:
+    """Whether it is the caller that somebody cancels."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def _awaited(work: Callable[[], Awaitable[T]]) -> T:

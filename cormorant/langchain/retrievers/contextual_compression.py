@@ -15,10 +15,10 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import ScopeError, UsageError
-from cormorant.langchain.children import innermost
+from cormorant.langchain.children import checked, innermost
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.base import Retriever
-from cormorant.langchain.retrievers.calling import Run, cut, takes
+from cormorant.langchain.retrievers.calling import Run, cut, scope_of, takes
 from cormorant.langchain.retrievers.document_compressors.base import acompressed, compressed
 from cormorant.langchain.retrievers.document_compressors.compressor import Call
 from cormorant.langchain.retrievers.document_compressors.foreign import as_compressor
@@ -108,7 +108,7 @@ class ContextualCompressionRetriever(Retriever):
         if not found:
             return found
         try:
-            return run.within(
+            kept = run.within(
                 lambda config: compressed([self.base_compressor], replace(call, config=config)),
                 "base_compressor",
                 who=self.base_compressor,
@@ -116,6 +116,7 @@ class ContextualCompressionRetriever(Retriever):
             )
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             return self._degraded(call.answer, k, error)
+        return self._inside(kept, run)
 
     @override
     async def _afind(self, query: str, run: Run, **asked: Any) -> Answer:
@@ -125,7 +126,7 @@ class ContextualCompressionRetriever(Retriever):
         if not found:
             return found
         try:
-            return await run.awithin(
+            kept = await run.awithin(
                 lambda config: acompressed([self.base_compressor], replace(call, config=config)),
                 "base_compressor",
                 who=self.base_compressor,
@@ -133,6 +134,11 @@ class ContextualCompressionRetriever(Retriever):
             )
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             return self._degraded(call.answer, k, error)
+        return self._inside(kept, run)
+
+    def _inside(self, kept: Answer, run: Run) -> Answer:
+        """What the compressor kept, if it brought nothing from outside the request's scope."""
+        return checked(kept, as_compressor(self.base_compressor), {}, scope_of(run.config))
 
     @property
     def _compressor_name(self) -> str:
