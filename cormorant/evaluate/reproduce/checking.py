@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from cormorant import defaults
+from cormorant.errors import UsageError
 from cormorant.evaluate.reproduce.expected import Expectation, Expected
 from cormorant.evaluate.reproduce.measuring import measured
 from cormorant.evaluate.reproduce.sets import judged_set
@@ -87,10 +88,10 @@ def page_with(page: str, expected: Expected) -> str:
     """The page with its table replaced by the expected scores.
 
     Raises:
-        ValueError: If the page has no place for it.
+        UsageError: If the page has no place for it.
     """
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"The page has no lines {BEGIN} and {END} for the table to stand between.")
+        raise UsageError(f"The page has no lines {BEGIN} and {END} for the table to stand between.")
     return f"{before}{BEGIN}\n\n{table(expected)}\n\n{END}{after}"
