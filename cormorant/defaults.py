@@ -29,6 +29,7 @@ __all__ = [
     "HYDE_PASSAGES",
     "INDEX_MIN_ROWS",
     "LANGCHAIN_K",
+    "LARGE_K",
     "LISTWISE_WINDOW",
     "LOCK_TIMEOUT_S",
     "MAX_DOCUMENT_BYTES",
@@ -74,6 +75,7 @@ __all__ = [
 
 TOP_K: Final = 10
 LANGCHAIN_K: Final = 4  # langchain-core's ``k``
+LARGE_K: Final = 10  # more documents than this, neither reranked nor reordered, are remarked on
 MMR_FETCH_K: Final = 20  # langchain-core's ``fetch_k``
 MMR_LAMBDA: Final = 0.5  # langchain-core's ``lambda_mult``: 1 relevance only, 0 diversity only
 RRF_K: Final = 60.0  # EnsembleRetriever's ``c``; Cormack et al., SIGIR 2009, ranks from 1

@@ -19,6 +19,8 @@ from typing_extensions import override
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain.filtering import both
 from cormorant.langchain.in_force import of_call
+from cormorant.langchain.large_k import advised
+from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import ACCEPTED, SEARCH_TYPES, Request, refuse_unknown
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.langchain.wrappers import Retrieving
@@ -156,7 +158,7 @@ class CormorantRetriever(Retrieving, VectorStoreRetriever):
     ) -> list[Document]:
         store, arguments = self._asked(kwargs)
         with of_call(None):  # a wrapper may come past invoke
-            return store.search(query, self.search_type, **arguments)
+            return self._told(store.search(query, self.search_type, **arguments))
 
     @override
     async def _aget_relevant_documents(
@@ -164,7 +166,10 @@ class CormorantRetriever(Retrieving, VectorStoreRetriever):
     ) -> list[Document]:
         store, arguments = self._asked(kwargs)
         with of_call(None):
-            return await store.asearch(query, self.search_type, **arguments)
+            return self._told(await store.asearch(query, self.search_type, **arguments))
+
+    def _told(self, found: list[Document]) -> list[Document]:
+        return advised(found, self.get_name()) if isinstance(found, Answer) else found
 
     def _asked(self, call: dict[str, Any]) -> tuple[Cormorant, dict[str, Any]]:
         """The store of this request, and all arguments of its search."""

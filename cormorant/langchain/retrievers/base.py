@@ -24,6 +24,7 @@ from typing_extensions import override
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain import provenance
 from cormorant.langchain.in_force import complete_config, of_call
+from cormorant.langchain.large_k import advised
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.calling import Run
@@ -120,6 +121,7 @@ class Retriever(Configured, Retrieving, BaseRetriever):
         with of_call(None):  # a wrapper may come past invoke
             run, asked, shown = self._asked(run_manager, kwargs)
             answer = Answer.taken(self._find(check_text(query), run, **asked))
+            answer = advised(answer, self.get_name())
             if answer.degraded:
                 dispatch_custom_event(DEGRADED, list(answer.degraded), config=run.child_config())
             return provenance.with_scores(answer) if shown else answer
@@ -131,6 +133,7 @@ class Retriever(Configured, Retrieving, BaseRetriever):
         with of_call(None):
             run, asked, shown = self._asked(run_manager, kwargs)
             answer = Answer.taken(await self._afind(check_text(query), run, **asked))
+            answer = advised(answer, self.get_name())
             if answer.degraded:
                 says = list(answer.degraded)
                 await adispatch_custom_event(DEGRADED, says, config=run.child_config())

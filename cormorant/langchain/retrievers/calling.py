@@ -30,6 +30,7 @@ from cormorant.langchain.children import (
     refuse_dropped,
     takes,
 )
+from cormorant.langchain.large_k import mark_inner
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.time_limit import Stage, alimited, limited, limited_in_thread, time_left
 
@@ -85,6 +86,7 @@ class Run:
         """
         config = self.child_config(tag)
         with set_config_context(config) as context:
+            mark_inner(context)
             return limited(context, lambda: work(config), _stage(who, name, share))
 
     async def awithin(
@@ -99,6 +101,7 @@ class Run:
         """Like :meth:`within`, for what is awaited."""
         config = self.child_config(tag)
         with set_config_context(config) as context:
+            mark_inner(context)
             return await alimited(context, lambda: work(config), _stage(who, name, share))
 
     def call(
@@ -145,6 +148,7 @@ class Run:
     ) -> Any:
         config = self.sync.child_config(tag)
         with set_config_context(config) as context:
+            mark_inner(context)
             return await limited_in_thread(
                 context,
                 lambda: child.invoke(query, config, **given),
