@@ -97,7 +97,8 @@ class Query:
             store, else :func:`cormorant.defaults.leg_fetch_k`, the larger of 50 and
             4 · ``top_k``; in one leg with MMR, the larger of 20 and ``top_k``. One leg without
             MMR does not read it.
-        min_score: Lowest relevance kept, in [0, 1]; see ``docs/scores.md``.
+        min_score: Lowest relevance kept, in [0, 1]; see ``docs/scores.md``. In a calibrated
+            store a probability; see ``docs/calibrate.md``.
         weights: Trust in each leg, such as ``{"vector": .5, "text": .5}``; at least 0, not
             all 0. None takes what is set in the store, else what the store has learned of its
             legs, else .5 each.
@@ -211,7 +212,8 @@ class Hit:
         id, text, metadata: The record's own, copied.
         score: What the hits are ranked by; higher is better.
         rank: From 1.
-        relevance: In [0, 1] whatever the metric and mode; what thresholds compare with.
+        relevance: In [0, 1] whatever the metric and mode; what thresholds compare with. In a
+            calibrated store the probability that the hit is relevant.
         legs: ``"vector"`` and ``"text"``: how each leg saw it.
         contributions: Each leg's part in ``score``; they add up to it when fused.
         journey: Filled when the query asked to explain.
