@@ -19,6 +19,7 @@ from cormorant.model import Metric, Query, Record
 from cormorant.search.admit import text_match
 from cormorant.search.calibration import Calibration
 from cormorant.search.ranking import RankingConfig, settle
+from cormorant.search.trust import Trust
 
 ENGLISH = analyzer_for("english")
 
@@ -66,6 +67,8 @@ class MemorySnapshot:
             self._vectors[self.has_vector] = checked
         self.fetches: list[int] = []
         self.ranking: RankingConfig | None = None
+        self.trust: Trust | None = None
+        self.trust_doubt: str | None = None
         self.calibration: Calibration | None = None
         self.calibration_doubt: str | None = None
 

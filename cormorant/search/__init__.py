@@ -15,6 +15,7 @@ from cormorant.search.legs import Statistics
 from cormorant.search.ranking import RankingConfig
 from cormorant.search.run import run
 from cormorant.search.snapshot import Snapshot
+from cormorant.search.trust import Trust, learn
 
 __all__ = [
     "FUSIONS",
@@ -27,9 +28,11 @@ __all__ = [
     "RankingConfig",
     "Snapshot",
     "Statistics",
+    "Trust",
     "explain",
     "fuse",
     "gather",
+    "learn",
     "matching",
     "pick_diverse",
     "run",

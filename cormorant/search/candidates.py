@@ -19,7 +19,7 @@ from cormorant.errors import QueryError
 from cormorant.model import Query, Record
 from cormorant.search.diversify import diversified
 from cormorant.search.fuse import LegScores, best_first, standards_of, weighted
-from cormorant.search.outcome import ask_legs, views_of
+from cormorant.search.outcome import ask_legs, trusted, views_of
 from cormorant.search.ranking import Settled, settle
 
 if TYPE_CHECKING:
@@ -173,6 +173,9 @@ def gather(
     outcome = ask_legs(snapshot, replace(query, **asked))
     outcome.statistics = True
     slots, views = views_of(outcome) if outcome.fetched else (np.empty(0, np.int64), ())
+    if settled.trust is not None and len(views) > 1:
+        weights = trusted(settled.trust, outcome.fetched, views, settled.fetch_k)
+        settled = replace(settled, weights=weights)
     order = np.argsort(slots)
     has = snapshot.has_vector[slots[order]]
     vectors = snapshot.vectors() if with_vectors else None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.search.fuse import FUSIONS, LegScores
+from cormorant.search.trust import DEPTH
 
 if TYPE_CHECKING:
     from cormorant.search.outcome import Fetched, Outcome
@@ -43,6 +44,8 @@ def _as_full_scan(outcome: Outcome) -> bool:
         return not _more(outcome) and int(np.count_nonzero(outcome.above)) <= plan.k
     if plan.fusion is None or not _more(outcome):
         return True
+    if plan.trust is not None and plan.k < DEPTH:  # the weights would change
+        return False
     if plan.fusion == "minmax":  # its lowest fetched score, and so every standard, would change
         return False
     return _none_rises(outcome)

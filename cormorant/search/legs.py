@@ -162,6 +162,11 @@ class TextLeg:
         wide = np.asarray(scores, dtype=np.float64)
         return np.clip(wide / self._asked.bound, 0.0, 1.0)
 
+    @property
+    def known(self) -> float:
+        """Part of the terms' weight that belongs to terms some live record has, in [0, 1]."""
+        return 1.0 - self._asked.unseen / self._asked.bound
+
     def matches(self, slot: int) -> tuple[TermMatch, ...]:
         """The terms one record holds, with each one's part in its score."""
         return self._asked.matches(slot)

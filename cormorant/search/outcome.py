@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,13 +23,14 @@ from cormorant.search.admit import admitted
 from cormorant.search.claims import judge
 from cormorant.search.diversify import Picks, diversified
 from cormorant.search.fuse import Fused, LegScores, best_first, fuse
-from cormorant.search.legs import Leg
+from cormorant.search.legs import Leg, TextLeg
 from cormorant.search.plan import Plan, make_plan
 
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
+    from cormorant.search.trust import Trust
 
-__all__ = ["Fetched", "Outcome", "Stages", "ask_legs", "search", "views_of"]
+__all__ = ["Fetched", "Outcome", "Stages", "ask_legs", "search", "trusted", "views_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class Outcome:
         mask: bool, shape (n,): who may be returned; None: every slot.
         admitted: How many that are.
         fetched: Each leg's list.
+        weights: Each leg's, as the candidates are fused.
         slots: int64: the candidates, by fused score, ties by the lower slot.
         scores: Each leg's view of them.
         fused: Their worth.
@@ -100,6 +102,7 @@ class Outcome:
     mask: Mask | None
     admitted: int
     fetched: tuple[Fetched, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     slots: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     scores: tuple[LegScores, ...] = ()
     fused: Fused = field(default_factory=lambda: Fused((), (), np.empty(0)))
@@ -146,7 +149,7 @@ def ask_legs(snapshot: Snapshot, query: Query) -> Outcome:
         mask = admitted(snapshot, plan.condition)
         count = snapshot.n if mask is None else int(np.count_nonzero(mask))
         counters["rows_admitted"] = count
-    outcome = Outcome(snapshot, query, plan, mask, count, stages=stages)
+    outcome = Outcome(snapshot, query, plan, mask, count, stages=stages, weights=plan.weights)
     outcome.degraded.extend(plan.degraded)
     outcome.notes.append(_filter_note(outcome))
     outcome.notes.extend(plan.notes)
@@ -201,6 +204,12 @@ def _fetch(outcome: Outcome, leg: Leg) -> Fetched:
 def _fuse(outcome: Outcome) -> None:
     plan, query = outcome.plan, outcome.query
     slots, views = views_of(outcome)
+    if plan.trust is not None:
+        outcome.weights = trusted(plan.trust, outcome.fetched, views, plan.k)
+        views = tuple(
+            replace(view, weight=outcome.weights[fetched.leg.name])
+            for fetched, view in zip(outcome.fetched, views, strict=True)
+        )
     fused = fuse(views, fusion=plan.fusion, rrf_k=plan.rrf_k)
     order = best_first(fused.scores, slots)
     outcome.slots = slots[order]
@@ -219,7 +228,7 @@ def _fuse(outcome: Outcome) -> None:
         else outcome.relevance >= query.min_score
     )
     if plan.fusion is not None:
-        weights = ", ".join(f"{leg.name} {plan.weights[leg.name]:g}" for leg in plan.legs)
+        weights = ", ".join(f"{leg.name} {outcome.weights[leg.name]:.4g}" for leg in plan.legs)
         outcome.notes.append(
             f"fuse: {plan.fusion} over {len(slots):,} candidates, {weights}, {plan.weights_why}"
         )
@@ -229,6 +238,15 @@ def views_of(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[LegScores, ...]
     """Every candidate's slot, and each leg's view of them all in that order."""
     slots = _union([fetched.found.slots for fetched in outcome.fetched])
     return slots, tuple(_view(outcome, fetched, slots) for fetched in outcome.fetched)
+
+
+def trusted(
+    trust: Trust, fetched: tuple[Fetched, ...], views: tuple[LegScores, ...], depth: int
+) -> dict[str, float]:
+    """The weights that learned trust gives both legs, for this query."""
+    seen = {each.leg.name: view for each, view in zip(fetched, views, strict=True)}
+    known = next(each.leg.known for each in fetched if isinstance(each.leg, TextLeg))
+    return trust.weigh(seen["vector"], seen["text"], known=known, depth=depth)
 
 
 def _union(lists: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -254,7 +272,7 @@ def _view(outcome: Outcome, fetched: Fetched, slots: NDArray[np.int64]) -> LegSc
         scores[at] = found.scores
     wanted = outcome.plan.fusion == "z" or outcome.plan.curve is not None
     statistics = leg.statistics() if wanted or outcome.statistics else None
-    return LegScores(outcome.plan.weights[leg.name], scores, ranks, statistics)
+    return LegScores(outcome.weights[leg.name], scores, ranks, statistics)
 
 
 def relevance_of(outcome: Outcome, scores: list[NDArray[np.float32]]) -> NDArray[np.float64]:
@@ -274,7 +292,7 @@ def relevance_of(outcome: Outcome, scores: list[NDArray[np.float32]]) -> NDArray
                 if view.statistics is not None
             }
         )
-    weights: Mapping[str, float] = outcome.plan.weights
+    weights = outcome.weights
     total = np.zeros(len(scores[0]))
     for fetched, leg_scores in zip(outcome.fetched, scores, strict=True):
         total += weights[fetched.leg.name] * fetched.leg.relevance(leg_scores)

@@ -19,6 +19,7 @@ from cormorant.search.ranking import settle
 
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
+    from cormorant.search.trust import Trust
 
 __all__ = ["Plan", "make_plan"]
 
@@ -30,8 +31,9 @@ class Plan:
     Attributes:
         mode: What was asked for.
         legs: What runs; empty if the store has no records.
-        weights: Each running leg's.
+        weights: Each running leg's; with ``trust``, before the query was looked at.
         weights_why: Who said them, for the reader: ``by default``, ``as learned …``.
+        trust: Makes the weights once both legs were asked; None if they are as they are.
         k: How many each leg is asked for.
         fusion: None if there is nothing to fuse: the one leg's scores are the hits'.
         rrf_k: Read by ``rrf`` alone.
@@ -47,6 +49,7 @@ class Plan:
     legs: tuple[Leg, ...]
     weights: Mapping[str, float]
     weights_why: str
+    trust: Trust | None
     k: int
     fusion: Fusion | None
     rrf_k: float
@@ -110,12 +113,16 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
     if diversify and snapshot.vector is None:
         diversify = False
         missing.append("No record in the store has a vector, so mmr_lambda had no effect.")
+    doubt = snapshot.trust_doubt
+    if len(legs) > 1 and doubt is not None and settled.weights_why == "by default":
+        notes.append(f"weights: what was learned is not used: {doubt}")
     curve = _curve(snapshot, query, legs, notes, partial)
     return Plan(
         mode=mode,
         legs=tuple(legs),
         weights={leg.name: settled.weights[leg.name] if mode == "hybrid" else 1.0 for leg in legs},
         weights_why=settled.weights_why,
+        trust=settled.trust if len(legs) > 1 else None,
         k=settled.fetch_k if mode == "hybrid" or diversify else query.top_k,
         fusion=settled.fusion if mode == "hybrid" else None,
         rrf_k=settled.rrf_k,

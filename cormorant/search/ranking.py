@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cormorant import defaults
 from cormorant.errors import ConfigError, QueryError
@@ -17,8 +17,11 @@ from cormorant.model import Fusion, Query
 
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
+    from cormorant.search.trust import Trust
 
 __all__ = ["RankingConfig", "Settled", "settle"]
+
+_EQUAL: Final = MappingProxyType({"vector": defaults.WEIGHT, "text": defaults.WEIGHT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Settled:
         fusion, weights, rrf_k, mmr_lambda: What holds; ``weights`` has both legs.
         fetch_k: Candidates per leg.
         weights_why: Who said the weights, for the reader.
+        trust: Where the weights are learned: makes them for the query, once its legs were asked.
     """
 
     fusion: Fusion
@@ -91,6 +95,7 @@ class Settled:
     fetch_k: int
     mmr_lambda: float | None
     weights_why: str
+    trust: Trust | None = None
 
 
 def settle(snapshot: Snapshot, query: Query) -> Settled:
@@ -112,14 +117,21 @@ def settle(snapshot: Snapshot, query: Query) -> Settled:
     else:
         fetch_k = defaults.leg_fetch_k(query.top_k)
     weights, said = _weights(query, kept)
-    return Settled(fusion, weights, rrf_k, fetch_k, mmr_lambda, said)
+    trust = None
+    # What was learned was measured with standardised scores, and holds for them alone.
+    if weights is None and hybrid and fusion == "z":
+        trust = snapshot.trust
+    if trust is not None:
+        weights = {"vector": trust.share, "text": 1.0 - trust.share}
+        said = "as learned"
+    return Settled(fusion, weights or _EQUAL, rrf_k, fetch_k, mmr_lambda, said, trust)
 
 
-def _weights(query: Query, kept: RankingConfig) -> tuple[Mapping[str, float], str]:
+def _weights(query: Query, kept: RankingConfig) -> tuple[Mapping[str, float] | None, str]:
     for given, said in (
         (query.weights, "as the query says"),
         (kept.weights, "as set in the store"),
     ):
         if given is not None:
             return {"vector": 0.0, "text": 0.0, **given}, said
-    return {"vector": defaults.WEIGHT, "text": defaults.WEIGHT}, "by default"
+    return None, "by default"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cormorant.index.text import TextIndex
     from cormorant.search.calibration import Calibration
     from cormorant.search.ranking import RankingConfig
+    from cormorant.search.trust import Trust
 
 __all__ = ["Snapshot"]
 
@@ -103,6 +104,16 @@ class Snapshot(Protocol):
     @property
     def calibration_doubt(self) -> str | None:
         """Why the calibration no longer fits the vectors, a sentence; None if it does."""
+        ...
+
+    @property
+    def trust(self) -> Trust | None:
+        """What the store learned of its legs; None if it did not, or it no longer fits."""
+        ...
+
+    @property
+    def trust_doubt(self) -> str | None:
+        """Why what was learned no longer fits, a sentence; None if it does."""
         ...
 
     def vectors(self) -> NDArray[np.float32] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cormorant.search import Calibration, Candidates, Curve, RankingConfig
+from cormorant.search import Calibration, Candidates, Curve, RankingConfig, Trust
 from cormorant.store.door import ScopedStore
 from cormorant.store.family import Family
 from cormorant.store.fingerprint import Fingerprint
@@ -23,5 +23,6 @@ __all__ = [
     "ScopedStore",
     "Stats",
     "Store",
+    "Trust",
     "open",
 ]

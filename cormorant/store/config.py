@@ -11,7 +11,7 @@ from typing import Any, Final
 from cormorant import defaults
 from cormorant.errors import ConfigError, CorruptionError
 from cormorant.model import Metric
-from cormorant.search import Calibration, RankingConfig
+from cormorant.search import Calibration, RankingConfig, Trust
 
 __all__ = ["StoreConfig"]
 
@@ -32,6 +32,7 @@ class StoreConfig:
         fingerprint: The embedder's probe vectors, encoded; see ``fingerprint.py``.
         ranking: How hybrid queries are ranked that do not say; None if nobody set it.
         calibration: What makes relevances probabilities; None if nobody calibrated the store.
+        trust: What the store learned of its legs; None if it did not.
     """
 
     dim: int | None = None
@@ -44,6 +45,7 @@ class StoreConfig:
     fingerprint: Mapping[str, Any] | None = None
     ranking: RankingConfig | None = None
     calibration: Calibration | None = None
+    trust: Trust | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -63,14 +65,16 @@ class StoreConfig:
                 known["ranking"] = RankingConfig.from_json(known["ranking"])
             if known.get("calibration") is not None:
                 known["calibration"] = Calibration.from_json(known["calibration"])
+            if known.get("trust") is not None:
+                known["trust"] = Trust.from_json(known["trust"])
             return cls(**known)
         except (ConfigError, TypeError) as error:
             raise CorruptionError(f"The store's settings are damaged: {error}") from error
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON values."""
-        written = asdict(replace(self, ranking=None, calibration=None))
-        for name in ("ranking", "calibration"):
+        written = asdict(replace(self, ranking=None, calibration=None, trust=None))
+        for name in ("ranking", "calibration", "trust"):
             kept = getattr(self, name)
             written[name] = None if kept is None else kept.to_json()
         return written

@@ -32,7 +32,7 @@ from cormorant.store.scope import Scope
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from cormorant.search import Calibration, RankingConfig
+    from cormorant.search import Calibration, RankingConfig, Trust
     from cormorant.storage import Writer
     from cormorant.store.config import StoreConfig
     from cormorant.store.core import Core
@@ -87,6 +87,11 @@ class Door:
     def ranking(self) -> RankingConfig | None:
         """How hybrid queries are ranked that do not say; None if nobody set it."""
         return self._core.config.ranking
+
+    @property
+    def trust(self) -> Trust | None:
+        """What the store learned of its legs; None if it did not. See ``docs/trust.md``."""
+        return self._core.config.trust
 
     @property
     def calibration(self) -> Calibration | None:

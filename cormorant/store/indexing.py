@@ -17,6 +17,7 @@ from cormorant import defaults
 from cormorant.errors import ConfigError
 from cormorant.index.vector import Coded, Progress, grow, learn
 from cormorant.storage import Writer
+from cormorant.store.learning import learn_if_changed
 
 if TYPE_CHECKING:
     from cormorant.store.core import Core
@@ -89,13 +90,14 @@ def index_info(state: State) -> IndexInfo | None:
 def optimize(
     core: Core, *, recall: float = defaults.RECALL_TARGET, progress: Progress | None = None
 ) -> OptimizeReport:
-    """Give vectors codes where that pays, and fold the log into derived files."""
+    """Learn of the legs, give vectors codes where that pays, and fold the log."""
     if not isinstance(recall, float) or not 0.0 < recall < 1.0:
         raise ConfigError(
             f"recall must be a number above 0 and below 1, such as .99; got {recall!r}."
         )
     core.check_writable(None)
     began = time.perf_counter()
+    learn_if_changed(core)
     while True:
         with core.pinned(None) as snapshot:
             state = snapshot.state

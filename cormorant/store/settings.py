@@ -7,15 +7,16 @@ from what this process read when it opened.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import NoneType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cormorant.errors import ConfigError, DimensionError
-from cormorant.search import Calibration, RankingConfig
+from cormorant.search import Calibration, RankingConfig, Trust
 from cormorant.store.config import StoreConfig
 from cormorant.store.fingerprint import Fingerprint, compare, require_same
 
@@ -32,6 +33,8 @@ __all__ = [
     "set_calibration",
     "set_dim",
     "set_ranking",
+    "set_trust",
+    "trust_doubt",
     "with_dim",
 ]
 
@@ -115,13 +118,46 @@ def set_calibration(core: Core, calibration: Calibration | None) -> None:
 
 def calibration_doubt(config: StoreConfig) -> str | None:
     """Why the calibration does not fit the store's vectors; None if it does, or there is none."""
-    calibration, kept = config.calibration, config.fingerprint
-    if calibration is None or calibration.fingerprint is None or kept is None:
+    if config.calibration is None:
         return None
-    if kept == calibration.fingerprint:
+    other = _other_vectors(config.calibration.fingerprint, config.fingerprint)
+    return None if other is None else f"The calibration was made with other vectors. {other}"
+
+
+def set_trust(core: Core, trust: Trust | None) -> None:
+    """Keep what was learned of the legs; None forgets it."""
+    _change(core, lambda snapshot: replace(snapshot.config, trust=trust))
+
+
+def trust_doubt(config: StoreConfig, rows: NDArray[np.int64]) -> str | None:
+    """Why what was learned no longer fits; None if it does, or nothing was.
+
+    Args:
+        config: The store's.
+        rows: int64, ascending: those of its records.
+    """
+    if config.trust is None:
         return None
-    verdict = compare(Fingerprint.from_json(calibration.fingerprint), Fingerprint.from_json(kept))
-    return None if verdict.same else f"The calibration was made with other vectors. {verdict.says}"
+    other = _other_vectors(config.trust.fingerprint, config.fingerprint)
+    if other is not None:
+        return f"It was learned from other vectors. {other}"
+    newer = len(rows) - int(np.searchsorted(rows, config.trust.newest, side="right"))
+    if 2 * newer > len(rows):
+        return (
+            f"{newer:,} of {len(rows):,} records came after it was learned. "
+            "Store.optimize() learns again."
+        )
+    return None
+
+
+def _other_vectors(
+    made_with: Mapping[str, Any] | None, kept: Mapping[str, Any] | None
+) -> str | None:
+    """How another embedder's fingerprint differs from the store's; None if it does not."""
+    if made_with is None or kept is None or kept == made_with:
+        return None
+    verdict = compare(Fingerprint.from_json(made_with), Fingerprint.from_json(kept))
+    return None if verdict.same else verdict.says
 
 
 def _check_json(written: object, what: str) -> None:

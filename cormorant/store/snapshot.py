@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cormorant.index.contract import VectorIndex
     from cormorant.index.metadata import Columns
     from cormorant.index.text import TextIndex
-    from cormorant.search import Calibration, RankingConfig
+    from cormorant.search import Calibration, RankingConfig, Trust
     from cormorant.storage import Reader, StoredRecord
     from cormorant.store.config import StoreConfig
     from cormorant.store.scope import Scope
@@ -113,6 +113,16 @@ class Snapshot:
     def calibration_doubt(self) -> str | None:
         """Why the calibration no longer fits the vectors, a sentence; None if it does."""
         return settings.calibration_doubt(self.config)
+
+    @property
+    def trust(self) -> Trust | None:
+        """What the store learned of its legs; None if it did not, or it no longer fits."""
+        return self.config.trust if self.trust_doubt is None else None
+
+    @property
+    def trust_doubt(self) -> str | None:
+        """Why what was learned no longer fits, a sentence; None if it does."""
+        return settings.trust_doubt(self.config, self.state.rows.view)
 
     @property
     def vector(self) -> VectorIndex | None:

@@ -12,7 +12,7 @@ from cormorant import defaults
 from cormorant.analysis import analyzer_for
 from cormorant.errors import ConfigError
 from cormorant.storage import MEMORY, Storage
-from cormorant.store import indexing, maintenance, settings
+from cormorant.store import indexing, learning, maintenance, settings
 from cormorant.store.config import StoreConfig
 from cormorant.store.core import Core
 from cormorant.store.door import Door
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cormorant.index.vector import Progress
     from cormorant.model import Metric
-    from cormorant.search import Calibration, RankingConfig
+    from cormorant.search import Calibration, RankingConfig, Trust
     from cormorant.store.fingerprint import Fingerprint
     from cormorant.store.indexing import OptimizeReport
     from cormorant.store.maintenance import CheckReport, CompactReport, Stats
@@ -189,6 +189,22 @@ class Store(Door):
         """
         settings.set_calibration(self._core, calibration)
 
+    def learn_trust(self) -> Trust:
+        """Learn from the stored texts and vectors how far each leg is to be trusted.
+
+        Needs no model and no judgements. Hybrid queries by ``z`` whose weights nobody said,
+        neither in the query nor with :meth:`set_ranking`, are weighed by it; see
+        ``docs/trust.md``. Takes some seconds at most, and is done by :meth:`optimize` too.
+
+        Returns:
+            What was learned, as it is kept in the store.
+        """
+        return learning.learn_trust(self._core)
+
+    def forget_trust(self) -> None:
+        """Weigh the legs alike again, until they are learned anew."""
+        settings.set_trust(self._core, None)
+
     def stats(self) -> Stats:
         """How much is in the store, and where its bytes are."""
         return maintenance.stats(self._core)
@@ -219,7 +235,8 @@ class Store(Door):
         Gives the vectors codes to scan in place of themselves, once there are
         ``defaults.INDEX_MIN_ROWS`` of them, and folds the log into derived files. Works on a
         snapshot: readers and writers go on. What is added later is found at once, because it is
-        scanned as it is, until the next call.
+        scanned as it is, until the next call. Learns anew how far each leg is to be trusted, if
+        records came since: see :meth:`learn_trust`.
 
         Args:
             recall: Part of the true 10 nearest that a search should find, above 0 and below 1. How

@@ -1,0 +1,251 @@
+"""How far is each leg to be trusted, by what the store itself holds?
+
+Two questions are asked, and no judgement is needed for either. *Of the store*: the terms of a
+record are cut into two halves; does its vector find the record that one half points to as well
+as the other half does? Vectors of noise find nothing. *Of a query*: do the records that the
+vector leg likes best hold the query's terms? Measured in docs/decisions/0014-trust.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.errors import ConfigError
+from cormorant.index.vector import scores
+
+if TYPE_CHECKING:
+    from cormorant.search.fuse import LegScores
+    from cormorant.search.snapshot import Snapshot
+
+__all__ = ["DEPTH", "Trust", "learn"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+DEPTH: Final = 10
+"""Candidates of each leg, from the best, that a query's agreement is read from."""
+
+_SAMPLE: Final = 512  # records asked about, at most
+_FEWEST: Final = 32
+_WORK: Final = 50_000_000  # records asked about times records compared: some seconds
+_SPLITS: Final = 2
+_PAGE: Final = 128  # texts fetched in one go
+
+_PRIOR_RECORDS: Final = 10.0  # imagined ones, in which both find alike: thin evidence moves little
+_PRIOR_FOUND: Final = 0.25
+
+_NEUTRAL: Final = 0.65  # usual agreement of a good leg with text; taken where text knows nothing
+_LOW: Final = 0.4  # below it the vector leg loses weight
+_HIGH: Final = 0.8  # from here on it may gain, if its vectors were found good
+_RAMP: Final = 0.04
+_GAIN: Final = 0.15
+_UNKNOWN: Final = 0.06  # for a query none of whose terms the store knows
+_FLOOR: Final = 0.01  # so that a leg is asked at all: the other one may find nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What a store learned of its legs.
+
+    Attributes:
+        vector: How well the vectors find the record that half of a record's terms points to:
+            mean reciprocal rank, less what chance finds; at least 0.
+        text: How well the other half of the terms does.
+        records: How many records were asked about.
+        newest: The newest record's row when it was learned.
+        fingerprint: Of the embedder whose vectors they were, encoded as the store keeps it;
+            None if the store knew none.
+
+    Raises:
+        ConfigError: On a value that could not have been learned.
+    """
+
+    vector: float
+    text: float
+    records: int
+    newest: int
+    fingerprint: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("vector", "text"):
+            value = getattr(self, name)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not number or not 0.0 <= value <= 1.0:
+                raise ConfigError(f"The store's trust: {name} lies in [0, 1]; got {value!r}.")
+        for name in ("records", "newest"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ConfigError(f"The store's trust: {name} is a count; got {value!r}.")
+        if self.fingerprint is not None and not isinstance(self.fingerprint, Mapping):
+            raise ConfigError("The store's trust: fingerprint is a dict, or null.")
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Trust:
+        """Read what :meth:`to_json` wrote; what a later release added is left out.
+
+        Raises:
+            ConfigError: If it is something else.
+        """
+        try:
+            return cls(**{name: stored[name] for name in cls.__dataclass_fields__})
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"The store's trust is damaged: {error!r}.") from error
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @property
+    def share(self) -> float:
+        """The vector leg's weight, before a query is looked at; in [0, 1].
+
+        r² / (1 + r²), r being what the vectors find over what the other half of the terms
+        finds, drawn towards 1 where few records were asked about.
+        """
+        prior = _PRIOR_RECORDS * _PRIOR_FOUND
+        ratio = (self.records * self.vector + prior) / (self.records * self.text + prior)
+        strength = ratio * ratio
+        return strength / (1.0 + strength)
+
+    def weigh(
+        self, vector: LegScores, text: LegScores, *, known: float, depth: int = DEPTH
+    ) -> dict[str, float]:
+        """Weights for one query, from how the two legs see each other's best candidates.
+
+        Args:
+            vector: The vector leg's view of the candidates, with its statistics.
+            text: The text leg's view of the same.
+            known: Part of the weight of the query's terms that belongs to terms the store
+                has, in [0, 1].
+            depth: Candidates each leg fetched.
+
+        Returns:
+            ``vector`` and ``text``, adding up to 1.
+        """
+        agreement = _agreement(vector, text, min(depth, DEPTH))
+        share = self.share
+        half = min(share, 0.5)
+        weight = half * min(max(agreement, 0.0) / _LOW, 1.0)
+        weight += min(share - half, _GAIN) * min(max((agreement - _HIGH) / _RAMP, 0.0), 1.0)
+        weight += _UNKNOWN * (1.0 - known) * 2.0 * half
+        weight = max(weight, _FLOOR)
+        return {"vector": weight, "text": 1.0 - weight}
+
+
+def _agreement(vector: LegScores, text: LegScores, depth: int) -> float:
+    """The text standards of the vector leg's best, over those of the text leg's own best.
+
+    Drawn towards the usual where the text leg's best hardly rise above the mean.
+    """
+    if vector.statistics is None or text.statistics is None:  # pragma: no cover - z has them
+        raise ValueError("Agreement needs the collection's statistics.")
+    standards = text.statistics.standard(text.scores)
+    best = (vector.ranks > 0) & (vector.ranks <= depth)
+    count = int(np.count_nonzero(best))
+    if not count:
+        return _NEUTRAL
+    own = (text.ranks > 0) & (text.ranks <= count)
+    theirs = float(standards[best].sum()) / count
+    # Where the text leg found fewer, the rest hold no term and stand at the mean.
+    ours = max(float(standards[own].sum()) / count, 0.0)
+    return (theirs + _NEUTRAL) / (ours + 1.0)
+
+
+def learn(snapshot: Snapshot, *, newest: int, fingerprint: Mapping[str, Any] | None) -> Trust:
+    """Ask the store about its own records. Deterministic; takes some seconds at most.
+
+    For a sample of records with text and vector: its distinct terms are cut into two halves, the
+    same for every record. The record that one half finds best by BM25, itself left out, is what
+    should be found; the reciprocal rank at which the other half finds it, and at which the
+    record's vector does, say what each is worth. Chance (the mean of 1 / rank) is taken off.
+
+    Args:
+        snapshot: Of a store, unscoped.
+        newest: The newest record's row, kept with the result.
+        fingerprint: The embedder's, likewise.
+
+    Returns:
+        With ``records`` 0 if there is nothing to ask about: the legs then count alike.
+
+    Source:
+        Split-half reliability (Spearman, 1910; Brown, 1910) with the vector as a third measure
+        of the same thing, on the top of the ranking alone instead of by correlation.
+    """
+    vectors = snapshot.vectors()
+    slots = np.flatnonzero(snapshot.alive & snapshot.has_vector)
+    empty = Trust(0.0, 0.0, 0, newest, fingerprint)
+    if vectors is None or len(slots) < 3:  # itself, and two to choose from
+        return empty
+    found: list[tuple[float, float]] = []
+    few = _sample(len(slots))
+    for start in range(0, len(few), _PAGE):
+        page = few[start : start + _PAGE]
+        records = snapshot.fetch(slots[page])
+        for at, record in zip(page.tolist(), records, strict=True):
+            terms = sorted(set(snapshot.analyzer.terms(record.text)))
+            likeness = scores(vectors[slots[at]], vectors, snapshot.metric)[slots]
+            found.extend(_asked(snapshot, slots, at, terms, likeness.astype(np.float64)))
+    if not found:
+        return empty
+    by_vector, by_text = np.mean(np.array(found), axis=0).tolist()
+    chance = float(np.mean(1.0 / np.arange(1, len(slots))))
+    return Trust(
+        vector=max(by_vector - chance, 0.0),
+        text=max(by_text - chance, 0.0),
+        records=len(found) // (2 * _SPLITS) or 1,
+        newest=newest,
+        fingerprint=fingerprint,
+    )
+
+
+def _sample(n: int) -> NDArray[np.int64]:
+    """Which of n records to ask about, ascending."""
+    count = min(n, _SAMPLE, max(_FEWEST, _WORK // n))
+    return np.sort(np.random.default_rng(0).permutation(n)[:count])
+
+
+def _asked(
+    snapshot: Snapshot, slots: NDArray[np.int64], at: int, terms: Sequence[str], by_vector: Floats
+) -> list[tuple[float, float]]:
+    """One record's reciprocal ranks by vector and by text, for each half of each split."""
+    k1, b = snapshot.bm25
+    alive = snapshot.alive if snapshot.dead else None
+    by_vector[at] = -math.inf
+    found = []
+    for split in range(_SPLITS):
+        seen: list[Floats] = []
+        for half in _halves(terms, split):
+            if half:
+                asked = snapshot.text.ask(half, alive=alive, k1=k1, b=b)
+                by_text = asked.score(slots).astype(np.float64)
+                by_text[at] = -math.inf
+                seen.append(by_text)
+        if len(seen) == 2:  # both halves hold a term
+            for one, other in (seen, seen[::-1]):
+                best = int(np.argmax(one))
+                if one[best] > 0:
+                    found.append((_reciprocal(by_vector, best), _reciprocal(other, best)))
+    return found
+
+
+def _halves(terms: Sequence[str], split: int) -> tuple[list[str], list[str]]:
+    """Terms in two halves: a term goes the same way in every record."""
+    halves: tuple[list[str], list[str]] = ([], [])
+    for term in terms:
+        digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=1).digest()
+        halves[digest[0] >> split & 1].append(term)
+    return halves
+
+
+def _reciprocal(worth: Floats, at: int) -> float:
+    """1 / rank of one record, the middle of those it ties with."""
+    value = worth[at]
+    above = int(np.count_nonzero(worth > value))
+    tied = int(np.count_nonzero(worth == value)) - 1
+    return 1.0 / (1.0 + above + tied / 2.0)
