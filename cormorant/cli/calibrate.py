@@ -52,7 +52,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
     from cormorant.evaluate import calibrate
 
-    if args.drop and (args.dry_run or args.queries or args.qrels):
+    if args.drop and (args.dry_run or args.queries or args.qrels or args.beir):
         raise UsageError("--drop drops the calibration; it goes with no other work. Leave one out.")
     with open_existing(
         args.store, read_only=args.dry_run, lock_timeout_s=settings.get("lock_timeout")

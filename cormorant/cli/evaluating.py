@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cormorant.cli.asking import open_existing, way_of
 from cormorant.cli.evaluated import FIELDS, json_fields, lines
+from cormorant.cli.judged import add_judged, brings_qrels, golden_of, qrels_of
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
     Verb,
@@ -23,7 +24,7 @@ from cormorant.errors import UsageError
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
     from cormorant.cli.settings import Settings
-    from cormorant.evaluate import Evaluation, Golden, Qrels, Run
+    from cormorant.evaluate import Evaluation, Golden, Run
     from cormorant.store import Store
     from cormorant.store.door import Door
 
@@ -48,20 +49,7 @@ def _arguments(parser: ArgumentParser) -> None:
         default=[],
         help="a saved run to judge, instead of asking the store; can be given several times",
     )
-    parser.add_argument(
-        "--queries", metavar="FILE", help="queries to ask: .jsonl, .csv or .tsv (default: those "
-        "kept in the store)"
-    )  # fmt: skip
-    parser.add_argument(
-        "--qrels", metavar="FILE", help="judgements: TREC, .tsv, .csv or .jsonl (default: those "
-        "kept in the store)"
-    )  # fmt: skip
-    parser.add_argument(
-        "--beir", metavar="FOLDER", help="both, from a BEIR folder: queries.jsonl, qrels/SPLIT.tsv"
-    )
-    parser.add_argument(
-        "--split", metavar="NAME", default="test", help="of the BEIR folder (default: test)"
-    )
+    add_judged(parser)
     parser.add_argument(
         "--keep",
         action="store_true",
@@ -113,7 +101,15 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
-    from cormorant.evaluate import DEFAULT_METRICS, Gate, check_gates, judge, read_run, report
+    from cormorant.evaluate import (
+        DEFAULT_METRICS,
+        Gate,
+        check_gates,
+        judge,
+        keep_golden,
+        read_run,
+        report,
+    )
     from cormorant.evaluate.gate import exit_code
     from cormorant.evaluate.names import parse_metrics
 
@@ -125,17 +121,20 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
     baseline = read_run(args.baseline) if args.baseline else None
     runs = _apart([read_run(path) for path in args.runs], args.runs)
     if args.store is None:
-        qrels = _read_qrels(args)
+        qrels = qrels_of(args, None)
     else:
         with open_existing(
             args.store, read_only=not args.keep, lock_timeout_s=settings.get("lock_timeout")
         ) as store:
             view = scoped(store, args)
             if runs and not args.keep:
-                qrels = _read_qrels(args) if _has_qrels(args) else _kept(view).qrels
+                qrels = qrels_of(args, view)
             else:
-                golden = _golden(args, view, console)
+                golden = golden_of(args, view)
                 qrels = golden.qrels
+                if args.keep:
+                    keep_golden(view, golden)
+                    console.note(f"{len(qrels)} judged queries are kept in the store.")
             if not runs:
                 runs = [_asked(store, view, golden, args, settings, console)]
     judged = [judge(run, qrels, metrics) for run in runs]
@@ -161,15 +160,13 @@ def _check(args: Namespace) -> None:
     """Refuse what does not go together."""
     if args.store is None and not args.runs:
         raise UsageError("eval needs a store to ask, or a saved run: --run FILE.")
-    if args.store is None and not _has_qrels(args):
+    if args.store is None and not brings_qrels(args):
         raise UsageError(
             "Without a store the judgements come from a file: --qrels FILE or --beir FOLDER."
         )
-    if args.beir and (args.qrels or args.queries):
-        raise UsageError("--beir brings queries and judgements; leave --queries and --qrels out.")
     if args.runs and args.save_run:
         raise UsageError("--save-run saves the store's answers; with --run nothing is asked.")
-    if args.keep and (args.store is None or not _has_qrels(args)):
+    if args.keep and (args.store is None or not brings_qrels(args)):
         raise UsageError(
             "--keep needs a store, and what to keep: --queries and --qrels, or --beir."
         )
@@ -184,41 +181,6 @@ def _apart(runs: list[Run], paths: list[str]) -> list[Run]:
         replace(run, name=path) if names.count(run.name) > 1 else run
         for run, path in zip(runs, paths, strict=True)
     ]
-
-
-def _has_qrels(args: Namespace) -> bool:
-    return bool(args.qrels or args.beir)
-
-
-def _read_qrels(args: Namespace) -> Qrels:
-    from cormorant.evaluate import read_beir, read_qrels
-
-    return read_beir(args.beir, split=args.split).qrels if args.beir else read_qrels(args.qrels)
-
-
-def _golden(args: Namespace, view: Door, console: Console) -> Golden:
-    """Queries and judgements from the files, or those kept in the store; kept if so wished."""
-    from cormorant.evaluate import Golden, keep_golden, read_beir, read_qrels, read_queries
-
-    if args.beir:
-        golden = read_beir(args.beir, split=args.split)
-    elif args.qrels and args.queries:
-        golden = Golden(read_queries(args.queries), read_qrels(args.qrels))
-    elif args.qrels or args.queries:
-        lacks = "--queries" if args.qrels else "--qrels"
-        raise UsageError(f"Queries and judgements come together: {lacks} FILE is missing.")
-    else:
-        return _kept(view)
-    if args.keep:
-        keep_golden(view, golden)
-        console.note(f"{len(golden.qrels)} judged queries are kept in the store.")
-    return golden
-
-
-def _kept(view: Door) -> Golden:
-    from cormorant.evaluate import kept_golden
-
-    return kept_golden(view)
 
 
 def _asked(

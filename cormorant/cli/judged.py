@@ -11,12 +11,19 @@ from cormorant.errors import UsageError
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
     from cormorant.cli.settings import Settings
-    from cormorant.evaluate import Qrels
+    from cormorant.evaluate import Golden, Qrels
     from cormorant.model import Query
     from cormorant.store import Store
     from cormorant.store.door import Door
 
-__all__ = ["JudgedQueries", "add_judged", "judged_queries"]
+__all__ = [
+    "JudgedQueries",
+    "add_judged",
+    "brings_qrels",
+    "golden_of",
+    "judged_queries",
+    "qrels_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,7 @@ class JudgedQueries:
 
 
 def add_judged(parser: ArgumentParser) -> None:
-    """``--queries`` and ``--qrels``."""
+    """``--queries`` and ``--qrels``, or ``--beir`` and ``--split``."""
     parser.add_argument(
         "--queries",
         metavar="FILE",
@@ -48,6 +55,57 @@ def add_judged(parser: ArgumentParser) -> None:
         help="judgements: TREC's or BEIR's columns, .csv or .jsonl (default: those kept in "
         "the store)",
     )
+    parser.add_argument(
+        "--beir", metavar="FOLDER", help="both, from a BEIR folder: queries.jsonl, qrels/SPLIT.tsv"
+    )
+    parser.add_argument(
+        "--split", metavar="NAME", default="test", help="of the BEIR folder (default: test)"
+    )
+
+
+def brings_qrels(args: Namespace) -> bool:
+    """Whether the judgements come from files.
+
+    Raises:
+        UsageError: If they come from two places.
+    """
+    if args.beir and (args.qrels or args.queries):
+        raise UsageError("--beir brings queries and judgements; leave --queries and --qrels out.")
+    return bool(args.qrels or args.beir)
+
+
+def qrels_of(args: Namespace, view: Door | None) -> Qrels:
+    """The judgements alone, from the files, else those kept in the store.
+
+    Raises:
+        NotFound: If no file is named and the store keeps none.
+        EvalFileError: On a file that cannot be read.
+    """
+    from cormorant.evaluate import kept_golden, read_beir, read_qrels
+
+    if brings_qrels(args) or view is None:
+        return read_beir(args.beir, split=args.split).qrels if args.beir else read_qrels(args.qrels)
+    return kept_golden(view).qrels
+
+
+def golden_of(args: Namespace, view: Door) -> Golden:
+    """Questions and judgements from the files, else those kept in the store.
+
+    Raises:
+        UsageError: If one file is named without the other, or they do not belong together.
+        NotFound: If none is named and the store keeps none.
+        EvalFileError: On a file that cannot be read.
+    """
+    from cormorant.evaluate import Golden, kept_golden, read_beir, read_qrels, read_queries
+
+    if brings_qrels(args) and args.beir:
+        return read_beir(args.beir, split=args.split)
+    if (args.queries is None) != (args.qrels is None):
+        missing = "--qrels" if args.qrels is None else "--queries"
+        raise UsageError(f"--queries and --qrels go together; {missing} is missing.")
+    if args.qrels is None:
+        return kept_golden(view)
+    return Golden(read_queries(args.queries), read_qrels(args.qrels))
 
 
 def judged_queries(
@@ -58,7 +116,7 @@ def judged_queries(
     Args:
         store: Whose embedder makes the vectors.
         view: It, or a scope of it, in which a golden set may be kept.
-        args: With ``queries`` and ``qrels``.
+        args: What :func:`add_judged` added.
         settings: With ``mode`` and ``embedder``.
         console: For progress.
 
@@ -69,16 +127,9 @@ def judged_queries(
         QueryError, MissingDependency: If a mode was asked for whose embedder cannot be had.
     """
     from cormorant.cli.embedding import for_asking
-    from cormorant.evaluate import Golden, kept_golden, read_qrels, read_queries
     from cormorant.model import Query
 
-    if (args.queries is None) != (args.qrels is None):
-        missing = "--qrels" if args.qrels is None else "--queries"
-        raise UsageError(f"--queries and --qrels go together; {missing} is missing.")
-    if args.qrels is None:
-        golden = kept_golden(view)
-    else:
-        golden = Golden(read_queries(args.queries), read_qrels(args.qrels))
+    golden = golden_of(args, view)
     mode = settings.get("mode")
     if mode == "text":
         return JudgedQueries(

@@ -262,8 +262,8 @@ def test_tables_for_documents(run, form):
     [
         ([], "--run FILE"),
         (["--run", "base.jsonl"], "--qrels"),
-        (["kb", "--qrels", "r.qrels"], "--queries FILE is missing"),
-        (["kb", "--queries", "q.jsonl"], "--qrels FILE is missing"),
+        (["kb", "--qrels", "r.qrels"], "--queries is missing"),
+        (["kb", "--queries", "q.jsonl"], "--qrels is missing"),
         (["kb", *FILES, "--beir", "."], "--beir brings"),
         (["kb", "--run", "base.jsonl", "--save-run", "x", "--qrels", "r.qrels"], "--save-run"),
         (["kb", "--keep"], "--keep needs"),
