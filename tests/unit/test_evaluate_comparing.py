@@ -104,6 +104,13 @@ def test_a_confidence_must_be_one():
         bootstrap_interval([0.1])
 
 
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, True])
+def test_resamples_are_a_whole_number(wrong):
+    for ask in (randomisation_p, bootstrap_interval):
+        with pytest.raises(UsageError, match="resamples must be a whole number"):
+            ask([0.1, 0.2], resamples=wrong)
+
+
 # Holm
 
 
@@ -128,7 +135,7 @@ def test_a_comparison_counts_wins_ties_and_losses_and_names_what_moved():
     assert [(m.query, round(m.difference, 3)) for m in found.moved()] == [("q1", 0.4), ("q2", -0.1)]
     assert len(found.moved(1)) == 1
     assert found.verdict == "no significant difference"
-    assert "Only 2 of 4 queries moved" in " ".join(found.warnings)
+    assert "By ndcg@10 only 2 of 4 queries moved from a to b" in " ".join(found.warnings)
 
 
 def test_lower_is_better_for_unjudged_documents():

@@ -290,7 +290,10 @@ def _warnings(
         out.append(ended)
     moved = int(np.count_nonzero(differences))
     if 0 < moved < _FEW:
-        out.append(f"Only {moved} of {len(differences)} queries moved: this rests on little.")
+        out.append(
+            f"By {metric} only {moved} of {len(differences)} queries moved from "
+            f"{baseline.run.name} to {system.run.name}: this rests on little."
+        )
     if found is None:
         out.append("The judgements are not known here: unjudged documents were not looked for.")
     elif found.uneven:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cormorant import defaults
 from cormorant.errors import UsageError
-from cormorant.evaluate.comparing.values import checked
+from cormorant.evaluate.comparing.values import check_resamples, checked
 
 __all__ = ["Interval", "bootstrap_interval"]
 
@@ -60,8 +60,8 @@ def bootstrap_interval(
         The limits, around the values' mean.
 
     Raises:
-        UsageError: If there are fewer than two values, one is not a finite number, or the
-            confidence is out of its range.
+        UsageError: If there are fewer than two values, one is not a finite number, or
+            ``confidence`` or ``resamples`` is out of its range.
 
     Source:
         Hall, "On symmetric bootstrap confidence intervals", J. R. Statist. Soc. B 50(1), 1988,
@@ -69,6 +69,7 @@ def bootstrap_interval(
         metrics based on the bootstrap", SIGIR 2006, doi:10.1145/1148170.1148261.
     """
     given = np.sort(checked(values, least=2))
+    check_resamples(resamples)
     if not 0 < confidence < 1:
         raise UsageError(f"confidence must lie between 0 and 1; got {confidence!r}.")
     mean = math.fsum(given) / len(given)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cormorant import defaults
-from cormorant.evaluate.comparing.values import checked
+from cormorant.evaluate.comparing.values import check_resamples, checked
 
 __all__ = ["randomisation_p"]
 
@@ -42,7 +42,8 @@ def randomisation_p(
         From 0 (exclusive) to 1; 1 if no query moved.
 
     Raises:
-        UsageError: If there are no differences, or one is not a number.
+        UsageError: If there are no differences, one is not a number, or ``resamples`` is less
+            than 1.
 
     Example:
         >>> randomisation_p([0.1, 0.2, 0.1, 0.3, 0.1, 0.2])
@@ -55,6 +56,7 @@ def randomisation_p(
         doi:10.2202/1544-6115.1585.
     """
     given = checked(differences, least=1)
+    check_resamples(resamples)
     sizes = np.sort(np.abs(given[given != 0]))
     if not len(sizes):
         return 1.0

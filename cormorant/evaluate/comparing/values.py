@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cormorant.errors import UsageError
 
-__all__ = ["checked"]
+__all__ = ["check_resamples", "checked"]
 
 
 def checked(values: ArrayLike, *, least: int) -> NDArray[np.float64]:
@@ -34,3 +34,13 @@ def checked(values: ArrayLike, *, least: int) -> NDArray[np.float64]:
             f"Values must be finite numbers; got {given[wrong[0]]} at place {wrong[0]}."
         )
     return given
+
+
+def check_resamples(resamples: int) -> None:
+    """Refuse a number of resamples that is none.
+
+    Raises:
+        UsageError: If it is not a whole number of at least 1.
+    """
+    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
+        raise UsageError(f"resamples must be a whole number of at least 1; got {resamples!r}.")
