@@ -151,4 +151,4 @@ KNOBS: Final[dict[str, Knob]] = {
 """Every setting that can be tuned, by name."""
 
 ABSENT: Final = ("ef_search", "nprobe")
-"""Settings of approximate indexes, which no store has."""
+"""Settings of approximate indexes made of graphs or lists, which no store has."""

@@ -145,8 +145,8 @@ def _canonical(point: Point, *, depth: int) -> Point | None:
 def _values(where: str, name: str, written: Any) -> tuple[Any, ...]:
     if name in ABSENT:
         raise ConfigError(
-            f"{where} varies {name!r}, a setting of approximate indexes; stores have none, and "
-            f"search vectors exactly. Leave it out. Accepted: {_accepted()}."
+            f"{where} varies {name!r}, a setting of approximate indexes made of graphs or lists, "
+            f"which stores do not have. Leave it out. Accepted: {_accepted()}."
         )
     knob = KNOBS.get(name)
     if knob is None:
