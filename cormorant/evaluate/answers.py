@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -61,7 +62,7 @@ def ranking_of(
         if by is not None:
             raise UsageError("by reads the metadata of hits; the system returned a dict of scores.")
         items = sorted(items.items(), key=lambda pair: -pair[1])
-    if isinstance(items, (str, bytes)) or not isinstance(items, Iterable):
+    if isinstance(items, (str, bytes, AbstractSet)) or not isinstance(items, Iterable):
         raise UsageError(
             f"A system returns an iterable of hits, best first; got {type(items).__name__}. "
             f"{_ACCEPTED}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from cormorant.errors import UsageError
@@ -22,6 +23,10 @@ _FIELDS: Final = frozenset(Query.__dataclass_fields__) - {
     "explain",
     "with_vectors",
 }
+_TEXT_ALONE: Final = (
+    "searched by text alone: the store has vectors, but embed was not given; to mean it, say "
+    "mode='text'"
+)
 
 
 class StoreSystem:
@@ -33,7 +38,8 @@ class StoreSystem:
         config: Fields of :class:`~cormorant.model.Query` other than text, vector and top_k:
             mode, filter, fusion, weights, rrf_k, fetch_k, min_score, mmr_lambda.
         embed: Makes a query's vector: a function, or an object with ``embed_query``. Without
-            it the text leg answers alone, unless the mode asks for vectors.
+            it the text leg answers alone, and the answers say so if the store has vectors and
+            no mode was named.
 
     Raises:
         UsageError: On a field that is none, or a mode that needs an embedder and has none.
@@ -63,12 +69,18 @@ class StoreSystem:
                 f"A {mode} search needs the queries' vectors: give embed, a function from text "
                 "to vector."
             )
+        self._degraded: tuple[str, ...] = ()
         if self._embed is None and mode is None:
             self._asked["mode"] = "text"
+            if store.dim is not None:
+                self._degraded = (_TEXT_ALONE,)
 
     def __call__(self, text: str) -> Result:
         """The store's answer."""
-        return self._store.search(self.query(text))
+        found = self._store.search(self.query(text))
+        if self._degraded:
+            found = replace(found, degraded=(*found.degraded, *self._degraded))
+        return found
 
     def query(self, text: str) -> Query:
         """What the store is asked."""

@@ -56,6 +56,7 @@ def test_what_a_system_may_return(returned, expected):
     [
         (None, "NoneType"),
         ("xy", "str"),
+        ({"x", "y"}, "set"),  # has no order
         ([1, 2], "must be a text"),
         ([""], "must be a text"),
         ([Record(None)], "must be a text"),
@@ -96,6 +97,8 @@ def test_without_an_embedder_the_text_leg_answers_and_the_run_says_so(store):
     run = run_system(store, QUERIES)
     assert run.config["query"] == {"mode": "text"}
     assert run.ids("2") == ("b", "c")
+    assert "embed was not given" in run.degraded["2"][0]
+    assert not run_system(store, QUERIES, config={"mode": "text"}).degraded
     with pytest.raises(UsageError, match="embed"):
         run_system(store, QUERIES, config={"mode": "hybrid"})
 
