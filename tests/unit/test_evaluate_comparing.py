@@ -239,6 +239,9 @@ def test_judgement_holes_are_told_from_relevance():
     assert holed.holes.system == pytest.approx(0.8)
     assert holed.holes.uneven
     assert any("unpooled may be better than it looks" in w for w in holed.warnings)
+    # Returning nothing where the other returns what nobody judged is no hole of the other.
+    silent = Run("silent", {q: () if i % 2 else (("r", 1.0),) for i, q in enumerate(qrels)})
+    assert not holes(judged["unpooled"], judge(silent, qrels, "ndcg@5"), 5).uneven
     # With relevant documents alone judged, more of them found is all there is to see.
     sparse = {q: {"r": 1} for q in qrels}
     again = [judge(judged[n].run, sparse, "ndcg@5") for n in ("pooled", "found more")]

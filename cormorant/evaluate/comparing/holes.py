@@ -32,8 +32,8 @@ class Holes:
         uneven: Whether one has clearly more. Finding more relevant documents leaves less room
             for unjudged ones, so that alone does not count: the shares must differ by .02 at
             least, both of all k documents and, in the same direction, of those not judged
-            relevant; and the latter by the randomisation test at .05. Judgements that
-            name relevant documents alone can show no unevenness.
+            relevant (where both returned such); and the latter by the randomisation test at
+            .05. Judgements that name relevant documents alone can show no unevenness.
     """
 
     k: int
@@ -57,12 +57,14 @@ def holes(baseline: Evaluation, system: Evaluation, k: int) -> Holes:
         _shares(each, baseline.qrels, k) for each in (baseline, system)
     )
     more = float((theirs - ours).mean())
-    unexplained = float((of_theirs - of_ours).mean())
+    # A query at which one returned nothing irrelevant says nothing of what was judged.
+    apart = (of_theirs - of_ours)[~np.isnan(of_theirs - of_ours)]
+    unexplained = float(apart.mean()) if len(apart) else 0.0
     uneven = (
         abs(more) >= _CLEARLY
         and abs(unexplained) >= _CLEARLY
         and (more > 0) == (unexplained > 0)
-        and randomisation_p(of_theirs - of_ours) < _ALPHA
+        and randomisation_p(apart) < _ALPHA
     )
     return Holes(k, float(ours.mean()), float(theirs.mean()), uneven)
 
@@ -70,8 +72,9 @@ def holes(baseline: Evaluation, system: Evaluation, k: int) -> Holes:
 def _shares(
     each: Evaluation, qrels: Mapping[str, Mapping[str, float]], k: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Unjudged of the first k, and of those among them that are not relevant, by query."""
+    """Unjudged of the first k, and of those among them not relevant (NaN: none), by query."""
     places = Places.of({query: each.run.ids(query)[:k] for query in qrels}, qrels)
     share = unjudged(places, k)
     irrelevant = places.returned - places.hits(k).sum(axis=1)
-    return share, places.share(share * places.returned, irrelevant)
+    of_irrelevant = places.share(share * places.returned, irrelevant)
+    return share, np.where(irrelevant > 0, of_irrelevant, np.nan)
