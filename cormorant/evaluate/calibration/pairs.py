@@ -77,13 +77,7 @@ def ask_all(
         qrels: Judgements.
         relevant: The lowest grade that counts as relevant.
     """
-    kept = store.ranking
-    told = None if kept is None else kept.weights
-    both = {leg: (told or {}).get(leg, defaults.WEIGHT) for leg in ("vector", "text")}
-    weights: dict[Mode, Mapping[str, float]] = {"vector": {"vector": 1.0}, "text": {"text": 1.0}}
-    if all(both.values()):
-        weights["hybrid"] = both
-    found: dict[str, Mapping[Mode, tuple[NDArray[np.float64], NDArray[np.bool_]]]] = {}
+    seen: dict[str, tuple[Candidates, NDArray[np.bool_]]] = {}
     unsearchable = {}
     for name, query in queries.items():
         try:
@@ -98,8 +92,26 @@ def ask_all(
         answers = np.array(
             [judged.get(record.id, 0) >= relevant for record in candidates.records], np.bool_
         )
-        found[name] = dict(_by_mode(candidates, answers, weights))
+        # Texts and metadata of all candidates of all questions would fill memory.
+        seen[name] = replace(candidates, records=()), answers
+    weights = _weights([candidates for candidates, _ in seen.values()])
+    found = {
+        name: dict(_by_mode(candidates, answers, weights))
+        for name, (candidates, answers) in seen.items()
+    }
     return Asked(found, weights, unsearchable)
+
+
+def _weights(seen: Sequence[Candidates]) -> dict[Mode, Mapping[str, float]]:
+    """Each leg's part in a mode's standing; in hybrid, the mean of what searches weigh it."""
+    weights: dict[Mode, Mapping[str, float]] = {"vector": {"vector": 1.0}, "text": {"text": 1.0}}
+    hybrid = [each.settled.weights for each in seen if each.hybrid]
+    if hybrid:
+        shares = [each["vector"] / (each["vector"] + each["text"]) for each in hybrid]
+        share = round(float(np.mean(shares)), 6)
+        if 0.0 < share < 1.0:
+            weights["hybrid"] = {"vector": share, "text": round(1.0 - share, 6)}
+    return weights
 
 
 def _by_mode(
