@@ -23,6 +23,9 @@ _FIELDS: Final = frozenset(Query.__dataclass_fields__) - {
     "explain",
     "with_vectors",
 }
+# Evidence says why it ranks so, not how. A fingerprint is long, and the name of its embedder says
+# the same to a reader.
+_NOT_RANKING: Final = frozenset({"fingerprint", "evidence"})
 _TEXT_ALONE: Final = (
     "searched by text alone: the store has vectors, but embed was not given; to mean it, say "
     "mode='text'"
@@ -107,11 +110,15 @@ def store_settings(store: StoreProtocol | Door) -> dict[str, Any]:
     config = getattr(store, "config", None)
     if config is None:
         return {}
-    # The fingerprint is long, and its embedder's name says the same to a reader.
-    settings = {name: value for name, value in config.to_json().items() if name != "fingerprint"}
-    ranking = dict(settings.get("ranking") or {})
-    ranking.pop("evidence", None)  # why it ranks so, not how
-    return {**settings, "ranking": ranking or None}
+    settings: dict[str, Any] = _ranking_alone(config.to_json())
+    return settings
+
+
+def _ranking_alone(value: Any) -> Any:
+    """JSON values without what does not change how a store ranks, however deep."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _ranking_alone(each) for name, each in value.items() if name not in _NOT_RANKING}
 
 
 def _named(value: Any) -> Any:

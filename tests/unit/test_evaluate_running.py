@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 
+import numpy as np
 import pytest
 
 import cormorant
 from cormorant.errors import QueryError, UsageError
 from cormorant.evaluate import Reply, run_system
 from cormorant.model import Query, Record
-from cormorant.store import RankingConfig
+from cormorant.store import Fingerprint, RankingConfig
 
 QUERIES = {"1": "fish", "2": "bird"}
 VECTORS = {"fish": [1.0, 0.0], "bird": [0.0, 1.0]}
@@ -137,6 +139,15 @@ def test_what_changes_a_ranking_changes_the_hash(store):
     assert len(set(different)) == len(different)
     store.set_ranking(RankingConfig(weights={"vector": 0.9, "text": 0.1}, evidence={"by": "me"}))
     assert hashed(embed=VECTORS.get) == different[-1], "why it ranks so does not change how"
+
+
+def test_fingerprints_are_not_written_into_runs(store):
+    probes = Fingerprint("e5", 2, np.tile(np.float32([1, 0]), (8, 1)))
+    store.remember_fingerprint(probes)
+    store.learn_trust()
+    run = run_system(store, QUERIES, embed=VECTORS.get)
+    assert set(run.config["store"]["trust"]) >= {"vector", "text"}
+    assert "fingerprint" not in json.dumps(run.config)
 
 
 def test_a_filter_that_is_a_function_is_kept_by_name(store):
