@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from cormorant.cli.asking import open_existing
-from cormorant.cli.judged import add_judged, judged_queries
+from cormorant.cli.judged import add_judged, add_split, judged_queries
 from cormorant.cli.verb import Verb, add_json, add_settings, add_store
 from cormorant.errors import UsageError
 
@@ -29,16 +29,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="GRADE",
         help="lowest grade that counts as relevant (default: 1)",
     )
-    parser.add_argument(
-        "--holdout",
-        type=float,
-        default=0.3,
-        metavar="SHARE",
-        help="share of the questions that the probabilities are measured on (default: .3)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the split (default: 0)"
-    )
+    add_split(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="measure, and leave the store as it is"
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "JudgedQueries",
     "add_judged",
+    "add_split",
     "brings_qrels",
     "golden_of",
     "judged_queries",
@@ -60,6 +61,20 @@ def add_judged(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--split", metavar="NAME", default="test", help="of the BEIR folder (default: test)"
+    )
+
+
+def add_split(parser: ArgumentParser) -> None:
+    """``--holdout`` and ``--seed``: which questions judge what the others decide."""
+    parser.add_argument(
+        "--holdout",
+        type=float,
+        default=0.3,
+        metavar="SHARE",
+        help="share of the questions that judge the outcome and have no part in it (default: .3)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the split (default: 0)"
     )
 
 

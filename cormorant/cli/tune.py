@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cormorant.cli.asking import open_existing
-from cormorant.cli.judged import add_judged, judged_queries
+from cormorant.cli.judged import add_judged, add_split, judged_queries
 from cormorant.cli.verb import Verb, add_json, add_scope, add_settings, add_store, scoped
 from cormorant.errors import UsageError
 
@@ -39,22 +39,13 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--metric", default="ndcg@10", metavar="NAME", help="what to maximise (default: ndcg@10)"
     )
-    parser.add_argument(
-        "--holdout",
-        type=float,
-        default=0.3,
-        metavar="SHARE",
-        help="share of the questions that judge the choice and have no part in it (default: .3)",
-    )
+    add_split(parser)
     parser.add_argument(
         "--folds",
         type=int,
         default=5,
         metavar="N",
         help="parts of the cross-validation on the others (default: 5)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the split (default: 0)"
     )
     parser.add_argument(
         "--journal",

@@ -274,6 +274,18 @@ class TestTune:
                     mean, abs=1e-12
                 )
 
+    @pytest.mark.parametrize("vectors", ["good", "noise"])
+    def test_as_set_is_what_the_store_answers_with_learned_trust_too(self, vectors):
+        store, queries, qrels = world(vectors=vectors)
+        with store:
+            store.learn_trust()
+            tuned = tune(store, queries, qrels, space={"vector_weight": [0.5, 0.8]})
+            as_set = tuned.held_out[AS_SET]
+            for name in as_set.queries:
+                result = store.search(queries[name])
+                assert tuple(hit.id for hit in result) == as_set.run.ids(name)
+                assert any("as learned" in said for said in result.plan)
+
     def test_text_alone_tunes_the_analyzer_in_a_store_built_for_it(self):
         store = cormorant.open(":memory:", language="none")
         stems = [f"{a}a{b}ind" for a in "bdfgklmp" for b in "nrstv"]
