@@ -1,0 +1,1 @@
+"""Who says what is relevant, when nobody has judged yet?"""
