@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from searchlab import MemorySnapshot
 
 WORDS = ("fish", "bird", "river", "the", "鸬鹚", "err_42")
-EXAMPLES = settings(max_examples=120, deadline=None)
+EXAMPLES = settings(max_examples=80, deadline=None)
 
 texts = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 vectors = st.lists(st.integers(-3, 3), min_size=3, max_size=3).filter(any)

@@ -137,8 +137,8 @@ def test_legs_are_weighed_and_the_store_is_set(run, tmp_path):
     """Chinese questions about English paragraphs: words find little, so the vectors' leg gains."""
     texts = data.documents("en")
     judged = dict(parse_qrels(data.judgements(), name="qrels").items())
-    some = dict(list(judged.items())[:: len(judged) // 90])
-    kept = {id for ids in some.values() for id in ids} | set(list(texts)[:60])
+    some = dict(list(judged.items())[:: len(judged) // 45])
+    kept = {id for ids in some.values() for id in ids} | set(list(texts)[:30])
     asked = data.questions("zh")
     for name, lines in {
         "docs.jsonl": [{"id": id, "text": texts[id]} for id in texts if id in kept],
