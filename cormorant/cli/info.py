@@ -13,7 +13,7 @@ from cormorant.width import clip, plain, table
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
     from cormorant.cli.settings import Settings
-    from cormorant.store import Stats
+    from cormorant.store import RankingConfig, Stats
 
 __all__ = ["VERB", "size_text"]
 
@@ -29,11 +29,13 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:  # noqa:
     with open_existing(args.store) as store:
         stats = store.stats()
         calibration = store.calibration
+        ranking = store.ranking
     if args.json:
         evidence = None if calibration is None else dict(calibration.evidence)
-        console.json({**_fields(args.store, stats), "calibration": evidence})
+        told = None if ranking is None else ranking.to_json()
+        console.json({**_fields(args.store, stats), "calibration": evidence, "ranking": told})
         return 0
-    rows = list(_rows(args.store, stats))
+    rows = [*_rows(args.store, stats), ("weights", _weights(stats, ranking))]
     if calibration is not None:
         modes = ", ".join(calibration.curves)
         rows.append(("relevance", f"a probability, calibrated for {modes}"))
@@ -46,6 +48,21 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:  # noqa:
     if stats.dead:
         console.note(f"{stats.dead} dead records take space; cormorant compact {args.store}")
     return 0
+
+
+def _weights(stats: Stats, ranking: RankingConfig | None) -> str:
+    """How the legs of a hybrid search are weighed that does not say."""
+    if ranking is not None and ranking.weights is not None:
+        return ", ".join(f"{leg} {w:g}" for leg, w in ranking.weights.items()) + ", as set"
+    trust = stats.trust
+    if trust is None:
+        return "alike; nothing was learned yet"
+    if stats.trust_doubt is not None:
+        return f"alike; what was learned is not used: {stats.trust_doubt}"
+    return (
+        f"learned from {trust.records:,} records: vector {trust.share:.2f}, text "
+        f"{1.0 - trust.share:.2f} before a question is looked at"
+    )
 
 
 def _fields(path: str, stats: Stats) -> dict[str, Any]:
@@ -63,8 +80,16 @@ def _fields(path: str, stats: Stats) -> dict[str, Any]:
         "lsn": stats.lsn,
         "unfolded": stats.unfolded,
         "size_bytes": stats.size_bytes,
+        "trust": _trust(stats),
         "metadata": {name: dataclasses.asdict(info) for name, info in sorted(stats.fields.items())},
     }
+
+
+def _trust(stats: Stats) -> dict[str, Any] | None:
+    if stats.trust is None:
+        return None
+    told = {name: getattr(stats.trust, name) for name in ("share", "vector", "text", "records")}
+    return {**told, "doubt": stats.trust_doubt}
 
 
 def _rows(path: str, stats: Stats) -> list[tuple[str, str]]:
@@ -129,6 +154,9 @@ VERB = Verb(
         "size_bytes": "of all files",
         "calibration": "what made relevances probabilities, and how good they are; null if "
         "nothing did",
+        "ranking": "how hybrid searches are ranked that do not say, and why; null if nobody set it",
+        "trust": "what was learned of the legs: the vector leg's share, how well vectors and texts "
+        "find, from how many records, and why it is not used; null if nothing was learned",
         "metadata": "by field: the kinds of its values, in how many records, how many distinct "
         "texts, the most frequent ones, the lowest and highest number or date",
     },

@@ -230,8 +230,18 @@ def _fuse(outcome: Outcome) -> None:
     if plan.fusion is not None:
         weights = ", ".join(f"{leg.name} {outcome.weights[leg.name]:.4g}" for leg in plan.legs)
         outcome.notes.append(
-            f"fuse: {plan.fusion} over {len(slots):,} candidates, {weights}, {plan.weights_why}"
+            f"fuse: {plan.fusion} over {len(slots):,} candidates, {weights}, {_why(plan)}"
         )
+
+
+def _why(plan: Plan) -> str:
+    """Who said the weights."""
+    if plan.trust is None:
+        return plan.weights_why
+    return (
+        f"as learned from {plan.trust.records:,} records (vector {plan.trust.share:.2f}) "
+        "and by how the legs agree on this query"
+    )
 
 
 def views_of(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[LegScores, ...]]:

@@ -9,7 +9,7 @@ vector leg likes best hold the query's terms? Measured in docs/decisions/0014-tr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -33,15 +33,15 @@ DEPTH: Final = 10
 
 _SAMPLE: Final = 512  # records asked about, at most
 _FEWEST: Final = 32
-_WORK: Final = 50_000_000  # records asked about times records compared: some seconds
+_EFFORT: Final = 150_000.0  # some seconds, in terms looked up in a small store: see _effort()
 _SPLITS: Final = 2
-_PAGE: Final = 128  # texts fetched in one go
+_PAGE: Final = 64  # texts fetched in one go
 
 _PRIOR_RECORDS: Final = 10.0  # imagined ones, in which both find alike: thin evidence moves little
 _PRIOR_FOUND: Final = 0.25
 
 _NEUTRAL: Final = 0.65  # usual agreement of a good leg with text; taken where text knows nothing
-_LOW: Final = 0.4  # below it the vector leg loses weight
+_LOW: Final = 0.35  # below it the vector leg loses weight
 _HIGH: Final = 0.8  # from here on it may gain, if its vectors were found good
 _RAMP: Final = 0.04
 _GAIN: Final = 0.15
@@ -57,7 +57,7 @@ class Trust:
         vector: How well the vectors find the record that half of a record's terms points to:
             mean reciprocal rank, less what chance finds; at least 0.
         text: How well the other half of the terms does.
-        records: How many records were asked about.
+        records: How many records there was something to learn from.
         newest: The newest record's row when it was learned.
         fingerprint: Of the embedder whose vectors they were, encoded as the store keeps it;
             None if the store knew none.
@@ -183,14 +183,16 @@ def learn(snapshot: Snapshot, *, newest: int, fingerprint: Mapping[str, Any] | N
     if vectors is None or len(slots) < 3:  # itself, and two to choose from
         return empty
     found: list[tuple[float, float]] = []
-    few = _sample(len(slots))
-    for start in range(0, len(few), _PAGE):
-        page = few[start : start + _PAGE]
-        records = snapshot.fetch(slots[page])
-        for at, record in zip(page.tolist(), records, strict=True):
-            terms = sorted(set(snapshot.analyzer.terms(record.text)))
+    effort, records = 0.0, 0
+    for asked, (at, terms) in enumerate(_sample(snapshot, slots)):
+        if effort > _EFFORT and asked >= _FEWEST:
+            break
+        effort += _effort(len(terms), len(slots))
+        if terms:
             likeness = scores(vectors[slots[at]], vectors, snapshot.metric)[slots]
-            found.extend(_asked(snapshot, slots, at, terms, likeness.astype(np.float64)))
+            told = _asked(snapshot, slots, at, terms, likeness.astype(np.float64))
+            found.extend(told)
+            records += bool(told)
     if not found:
         return empty
     by_vector, by_text = np.mean(np.array(found), axis=0).tolist()
@@ -198,16 +200,24 @@ def learn(snapshot: Snapshot, *, newest: int, fingerprint: Mapping[str, Any] | N
     return Trust(
         vector=max(by_vector - chance, 0.0),
         text=max(by_text - chance, 0.0),
-        records=len(found) // (2 * _SPLITS) or 1,
+        records=records,
         newest=newest,
         fingerprint=fingerprint,
     )
 
 
-def _sample(n: int) -> NDArray[np.int64]:
-    """Which of n records to ask about, ascending."""
-    count = min(n, _SAMPLE, max(_FEWEST, _WORK // n))
-    return np.sort(np.random.default_rng(0).permutation(n)[:count])
+def _sample(snapshot: Snapshot, slots: NDArray[np.int64]) -> Iterator[tuple[int, list[str]]]:
+    """Records to ask about, in an order that says nothing: their place and distinct terms."""
+    order = np.random.default_rng(0).permutation(len(slots))[:_SAMPLE]
+    for start in range(0, len(order), _PAGE):
+        page = order[start : start + _PAGE]
+        for at, record in zip(page.tolist(), snapshot.fetch(slots[page]), strict=True):
+            yield at, sorted(set(snapshot.analyzer.terms(record.text)))
+
+
+def _effort(terms: int, n: int) -> float:
+    """What one record costs: its terms, longer postings in a larger store, and all vectors."""
+    return terms * (1.0 + n / 5_000) + n / 125
 
 
 def _asked(

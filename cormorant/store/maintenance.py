@@ -19,6 +19,7 @@ from cormorant.store.state import State
 
 if TYPE_CHECKING:
     from cormorant.index.metadata import FieldInfo
+    from cormorant.search import Trust
     from cormorant.storage import NewGeneration, Reader, Reclaimed, Writer
     from cormorant.store.core import Core
     from cormorant.store.snapshot import Snapshot
@@ -51,6 +52,8 @@ class Stats:
         size_bytes: Of all files; in memory, of the vectors.
         fields: The metadata fields and what they hold.
         index: The codes that vectors are searched by; None: they are scanned as they are.
+        trust: What was learned of the legs; None if nothing was.
+        trust_doubt: Why that no longer fits and is not used, a sentence; None if it is.
     """
 
     records: int
@@ -67,6 +70,8 @@ class Stats:
     size_bytes: int
     fields: Mapping[str, FieldInfo]
     index: IndexInfo | None = None
+    trust: Trust | None = None
+    trust_doubt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,8 @@ def stats(core: Core) -> Stats:
             size_bytes=core.storage.size_bytes(),
             fields=state.columns.fields(state.alive.view),
             index=index_info(state),
+            trust=config.trust,
+            trust_doubt=snapshot.trust_doubt,
         )
 
     return core.read_unscoped(work)
