@@ -40,8 +40,8 @@ def pool(
         raise UsageError("There is nothing to pool: runs is empty.")
     if not any(query in run.rankings for run in runs for query in queries):
         raise UsageError(
-            f"No run answers any of the {len(queries)} queries, such as {next(iter(queries), '')!r}. "
-            "Do the queries and the runs belong together?"
+            f"No run answers any of the {len(queries)} queries, such as "
+            f"{next(iter(queries), '')!r}. Do the queries and the runs belong together?"
         )
     out = {}
     for query in queries:
