@@ -21,6 +21,7 @@ from cormorant.cli import (
     evaluating,
     explain,
     info,
+    judge,
     search,
     tune,
 )
@@ -36,6 +37,7 @@ VERBS: tuple[Verb, ...] = (
     search.VERB,
     explain.VERB,
     evaluating.VERB,
+    judge.VERB,
     info.VERB,
     check.VERB,
     compact.VERB,
