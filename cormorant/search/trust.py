@@ -41,7 +41,7 @@ _PRIOR_RECORDS: Final = 10.0  # imagined ones, in which both find alike: thin ev
 _PRIOR_FOUND: Final = 0.25
 
 _NEUTRAL: Final = 0.65  # usual agreement of a good leg with text; taken where text knows nothing
-_LOW: Final = 0.35  # below it the vector leg loses weight
+_LOW: Final = 0.37  # below it the vector leg loses weight
 _HIGH: Final = 0.8  # from here on it may gain, if its vectors were found good
 _RAMP: Final = 0.04
 _GAIN: Final = 0.15
