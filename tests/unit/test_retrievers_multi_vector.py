@@ -16,7 +16,7 @@ from cormorant.errors import QueryError, RecordError, UsageError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.retrievers import MultiVectorRetriever
 from cormorant.langchain.retrievers.multi_vector import SearchType
-from cormorant.langchain.retrievers.steps import Call, arun, run
+from cormorant.langchain.steps import Call, arun, run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from parentlab import Plain, Words, ids

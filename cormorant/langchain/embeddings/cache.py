@@ -17,7 +17,7 @@ from cormorant.errors import ConfigError, CorruptionError, EmbeddingError
 from cormorant.langchain.embeddings.cache_keys import Algorithm, key_encoder_of
 from cormorant.langchain.embeddings.caching import Caching, Role, Vectors
 from cormorant.langchain.embeddings.vectors import as_vector
-from cormorant.langchain.retrievers.steps import Steps, arun, on, run
+from cormorant.langchain.steps import Steps, arun, on, run
 from cormorant.langchain.storage.encoder_backed import EncoderBackedStore
 
 __all__ = ["CacheBackedEmbeddings"]

@@ -17,7 +17,7 @@ from cormorant.errors import ConfigError
 from cormorant.langchain.embeddings.caching import Caching, Role, Vectors
 from cormorant.langchain.embeddings.naming import identity, model_name
 from cormorant.langchain.embeddings.vector_file import VectorFile
-from cormorant.langchain.retrievers.steps import Steps
+from cormorant.langchain.steps import Steps
 
 __all__ = ["CachedEmbeddings"]
 

@@ -25,7 +25,7 @@ from cormorant.langchain.retrievers.kin import (
     parts_of,
     remembering,
 )
-from cormorant.langchain.retrievers.steps import Steps, on
+from cormorant.langchain.steps import Steps, on
 from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["Apart"]

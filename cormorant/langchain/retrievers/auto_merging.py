@@ -15,7 +15,7 @@ from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.families import Families, Found, adopted
 from cormorant.langchain.retrievers.kin import children_of, plain
 from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
-from cormorant.langchain.retrievers.steps import Call, Steps
+from cormorant.langchain.steps import Call, Steps
 
 __all__ = ["AutoMergingRetriever"]
 

@@ -23,12 +23,12 @@ from typing_extensions import override
 
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain import provenance
+from cormorant.langchain.configured import Configured
 from cormorant.langchain.in_force import complete_config, of_call
 from cormorant.langchain.large_k import advised
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.calling import Run
-from cormorant.langchain.retrievers.configured import Configured
 from cormorant.langchain.time_limit import to_thread
 from cormorant.langchain.wrappers import Retrieving
 

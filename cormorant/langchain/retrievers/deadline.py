@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from cormorant.errors import ConfigError
 from cormorant.langchain.children import innermost, only_sync
-from cormorant.langchain.retrievers.configured import Configured
+from cormorant.langchain.configured import Configured
 from cormorant.langchain.time_limit import Stage, alimited, limited, limited_in_thread
 from cormorant.langchain.wrappers import Wrapper
 

@@ -11,7 +11,7 @@ from langchain_core.stores import BaseStore
 
 from cormorant.langchain.provenance import Answer, attach, of
 from cormorant.langchain.retrievers.kin import plain
-from cormorant.langchain.retrievers.steps import Steps, on
+from cormorant.langchain.steps import Steps, on
 from cormorant.model import Step
 from cormorant.store.door import Door
 

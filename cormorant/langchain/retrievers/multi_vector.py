@@ -19,11 +19,11 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import QueryError, RecordError, UsageError
+from cormorant.langchain import steps as stepping
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import refuse_unknown
 from cormorant.langchain.retriever import CormorantRetriever
-from cormorant.langchain.retrievers import steps as stepping
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
 from cormorant.langchain.retrievers.child_search import (
@@ -34,7 +34,7 @@ from cormorant.langchain.retrievers.child_search import (
 from cormorant.langchain.retrievers.families import Families
 from cormorant.langchain.retrievers.kin import Parent
 from cormorant.langchain.retrievers.kinship import Kinship
-from cormorant.langchain.retrievers.steps import Call, Steps
+from cormorant.langchain.steps import Call, Steps
 from cormorant.langchain.storage._lc_store import create_kv_docstore
 from cormorant.langchain.storage.cormorant_store import CormorantDocstore
 from cormorant.langchain.vectorstore import Cormorant

@@ -10,11 +10,11 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from cormorant.errors import UsageError
-from cormorant.langchain.retrievers import steps as stepping
+from cormorant.langchain import steps as stepping
 from cormorant.langchain.retrievers.kin import Parent
 from cormorant.langchain.retrievers.multi_vector import MultiVectorRetriever, document_ids
 from cormorant.langchain.retrievers.parent_store import ParentStore
-from cormorant.langchain.retrievers.steps import Steps, in_thread
+from cormorant.langchain.steps import Steps, in_thread
 
 __all__ = ["ParentDocumentRetriever"]
 

@@ -20,10 +20,10 @@ from typing_extensions import override
 
 from cormorant.errors import QueryError, RerankError, UsageError
 from cormorant.langchain import provenance
+from cormorant.langchain.configured import Configured
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.base import check_k
-from cormorant.langchain.retrievers.configured import Configured
 from cormorant.langchain.time_limit import to_thread
 from cormorant.model import Stage
 
