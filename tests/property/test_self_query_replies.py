@@ -21,8 +21,8 @@ from querylab import FAKE, ByQuestion, says
 
 from cormorant.langchain import Cormorant
 from cormorant.langchain.retrievers import MultiQueryRetriever, SelfQueryRetriever
+from cormorant.langchain.retrievers.asking.rewriting import RewriteError, passage, questions
 from cormorant.langchain.retrievers.document_compressors import LLMListwiseRerank, RerankError
-from cormorant.langchain.retrievers.rewriting import RewriteError, passage, questions
 from cormorant.langchain.retrievers.self_query import AttributeInfo, StructuredQueryOutputParser
 from cormorant.langchain.retrievers.self_query.expression import parse_expression
 

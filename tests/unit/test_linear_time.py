@@ -12,7 +12,7 @@ from cormorant import Query
 from cormorant.errors import ScopeError
 from cormorant.langchain import Cormorant, scoping
 from cormorant.langchain.retrievers import MultiQueryRetriever, ScopedRetriever
-from cormorant.langchain.retrievers.rewriting import key, passage, unthought
+from cormorant.langchain.retrievers.asking.rewriting import key, passage, unthought
 from cormorant.langchain.retrievers.sentences import sentence_spans
 from cormorant.langchain.storage import CormorantByteStore
 

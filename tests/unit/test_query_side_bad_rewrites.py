@@ -22,7 +22,7 @@ from cormorant.langchain.retrievers import (
     HypotheticalDocumentEmbedder,
     MultiQueryRetriever,
 )
-from cormorant.langchain.retrievers.rewriting import RewriteError, flaw
+from cormorant.langchain.retrievers.asking.rewriting import RewriteError, flaw
 
 BAD = {
     "too long": "b" * (defaults.MAX_QUERY_BYTES + 1),

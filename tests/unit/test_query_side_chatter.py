@@ -16,8 +16,8 @@ from cormorant.langchain.retrievers import (
     MultiQueryRetriever,
     RePhraseQueryRetriever,
 )
+from cormorant.langchain.retrievers.asking.rewriting import passage, questions
 from cormorant.langchain.retrievers.multi_query import LineListOutputParser
-from cormorant.langchain.retrievers.rewriting import passage, questions
 
 ENGLISH = ["what eats fish?", "who dives?"]
 CHINESE = ["谁吃鱼？", "谁潜水？"]

@@ -19,8 +19,8 @@ from retrieverlab import Failing, Fixed, Slow, Told, doc, texts
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.retrievers import MultiQueryRetriever
+from cormorant.langchain.retrievers.asking.rewriting import questions, refused
 from cormorant.langchain.retrievers.multi_query import LineListOutputParser, _unique_documents
-from cormorant.langchain.retrievers.rewriting import questions, refused
 
 
 def multi(answers: dict[str, list[Any]], reply: str, **settings: Any) -> MultiQueryRetriever:

@@ -19,7 +19,7 @@ from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain.evaluation.system import Price
 from cormorant.langchain.evaluation.usage import Usage
 from cormorant.langchain.replay import replaying
-from cormorant.langchain.retrievers.asking import model_of
+from cormorant.langchain.retrievers.asking.chain import model_of
 
 __all__ = [
     "Asker",

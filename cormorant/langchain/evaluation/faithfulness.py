@@ -20,7 +20,7 @@ from cormorant.langchain.evaluation.asking import (
     prompt_hash,
     run,
 )
-from cormorant.langchain.retrievers.document_compressors.answers import text_of
+from cormorant.langchain.retrievers.asking.answers import text_of
 from cormorant.langchain.retrievers.document_compressors.chain_filter import BooleanOutputParser
 
 __all__ = ["Case", "Faithfulness", "FaithfulnessJudge", "Statement", "statements"]

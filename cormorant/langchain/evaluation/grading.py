@@ -24,8 +24,8 @@ from cormorant.langchain.evaluation.asking import (
     run,
 )
 from cormorant.langchain.pool import in_pool
-from cormorant.langchain.retrievers.document_compressors.answers import text_of
-from cormorant.langchain.retrievers.rewriting import quoted, read_json, unthought
+from cormorant.langchain.retrievers.asking.answers import text_of
+from cormorant.langchain.retrievers.asking.rewriting import quoted, read_json, unthought
 from cormorant.store.door import Door
 
 __all__ = ["Grade", "Pairs", "RelevanceJudge"]

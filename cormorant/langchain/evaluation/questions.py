@@ -27,7 +27,7 @@ from cormorant.langchain.evaluation.asking import (
     unspaced_share,
 )
 from cormorant.langchain.pool import in_pool
-from cormorant.langchain.retrievers.rewriting import flaw, questions
+from cormorant.langchain.retrievers.asking.rewriting import flaw, questions
 from cormorant.model import FilterLike, Record
 from cormorant.store.door import Door
 

@@ -12,8 +12,8 @@ from langchain_core.retrievers import RetrieverLike
 from typing_extensions import override
 
 from cormorant import defaults
+from cormorant.langchain.retrievers.asking.several_questions import SeveralQuestions
 from cormorant.langchain.retrievers.multi_query import LineListOutputParser
-from cormorant.langchain.retrievers.several_questions import SeveralQuestions
 
 __all__ = ["DecompositionRetriever"]
 

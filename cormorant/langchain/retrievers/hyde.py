@@ -19,12 +19,15 @@ from cormorant.errors import ConfigError, ScopeError, UsageError
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, from_result
 from cormorant.langchain.request import ACCEPTED, Request, refuse_unknown
-from cormorant.langchain.retrievers.asking import chain_of, check_chain
+from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain
+from cormorant.langchain.retrievers.asking.imagining import (
+    DEFAULT_PROMPT,
+    HypotheticalDocumentEmbedder,
+)
+from cormorant.langchain.retrievers.asking.rewriting import told
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
-from cormorant.langchain.retrievers.imagining import DEFAULT_PROMPT, HypotheticalDocumentEmbedder
 from cormorant.langchain.retrievers.legs import OnError
-from cormorant.langchain.retrievers.rewriting import told
 from cormorant.langchain.time_limit import to_thread
 from cormorant.langchain.vectorstore import Cormorant
 

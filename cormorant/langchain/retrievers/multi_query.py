@@ -14,9 +14,9 @@ from langchain_core.retrievers import RetrieverLike
 from typing_extensions import override
 
 from cormorant import defaults
+from cormorant.langchain.retrievers.asking.rewriting import questions
+from cormorant.langchain.retrievers.asking.several_questions import SeveralQuestions
 from cormorant.langchain.retrievers.duplicates import unique
-from cormorant.langchain.retrievers.rewriting import questions
-from cormorant.langchain.retrievers.several_questions import SeveralQuestions
 
 __all__ = ["DEFAULT_QUERY_PROMPT", "LineListOutputParser", "MultiQueryRetriever"]
 

@@ -16,11 +16,8 @@ from typing_extensions import override
 
 from cormorant.errors import UsageError
 from cormorant.langchain.provenance import Answer
-from cormorant.langchain.retrievers.asking import chain_of, check_chain, check_retriever
-from cormorant.langchain.retrievers.base import Retriever, check_k
-from cormorant.langchain.retrievers.calling import Run, cut, takes
-from cormorant.langchain.retrievers.legs import OnError
-from cormorant.langchain.retrievers.rewriting import (
+from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, check_retriever
+from cormorant.langchain.retrievers.asking.rewriting import (
     RewriteError,
     aask_model,
     ask_model,
@@ -31,6 +28,9 @@ from cormorant.langchain.retrievers.rewriting import (
     quoted,
     told,
 )
+from cormorant.langchain.retrievers.base import Retriever, check_k
+from cormorant.langchain.retrievers.calling import Run, cut, takes
+from cormorant.langchain.retrievers.legs import OnError
 
 __all__ = ["DEFAULT_QUERY_PROMPT", "RePhraseQueryRetriever"]
 

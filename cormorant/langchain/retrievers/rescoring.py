@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.langchain.provenance import Answer, journeyed
-from cormorant.langchain.retrievers.asking import check_retriever
+from cormorant.langchain.retrievers.asking.chain import check_retriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.fusing_retriever import check_depth

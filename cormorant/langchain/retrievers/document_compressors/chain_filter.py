@@ -12,14 +12,14 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from typing_extensions import override
 
 from cormorant.langchain.provenance import journeyed
-from cormorant.langchain.retrievers.document_compressors.answers import (
+from cormorant.langchain.retrievers.asking.answers import (
     default_get_input,
     plain,
     text_of,
 )
+from cormorant.langchain.retrievers.asking.rewriting import quoted, unthought
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError
 from cormorant.langchain.retrievers.document_compressors.per_document import PerDocument
-from cormorant.langchain.retrievers.rewriting import quoted, unthought
 from cormorant.model import Step
 
 __all__ = ["BooleanOutputParser", "LLMChainFilter", "default_get_input"]

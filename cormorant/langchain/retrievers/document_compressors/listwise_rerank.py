@@ -24,16 +24,16 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.errors import QueryError
 from cormorant.langchain.provenance import Answer
-from cormorant.langchain.retrievers.asking import chain_of, check_chain, model_of
+from cormorant.langchain.retrievers.asking.answers import text_of
+from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, model_of
+from cormorant.langchain.retrievers.asking.rewriting import unthought
 from cormorant.langchain.retrievers.base import check_k
-from cormorant.langchain.retrievers.document_compressors.answers import text_of
 from cormorant.langchain.retrievers.document_compressors.compressor import (
     Call,
     Compressor,
     RerankError,
 )
 from cormorant.langchain.retrievers.document_compressors.ranking import placed
-from cormorant.langchain.retrievers.rewriting import unthought
 
 __all__ = ["LLMListwiseRerank", "RankDocuments"]
 

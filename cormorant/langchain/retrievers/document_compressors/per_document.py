@@ -10,11 +10,11 @@ from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable
 
-from cormorant.langchain.retrievers.asking import chain_of, check_chain
-from cormorant.langchain.retrievers.document_compressors.answers import (
+from cormorant.langchain.retrievers.asking.answers import (
     GetInput,
     default_get_input,
 )
+from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain
 from cormorant.langchain.retrievers.document_compressors.compressor import (
     Call,
     Compressor,

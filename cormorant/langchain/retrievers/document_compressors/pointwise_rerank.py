@@ -11,11 +11,11 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from typing_extensions import override
 
 from cormorant.analysis.normalise import normalise
-from cormorant.langchain.retrievers.document_compressors.answers import text_of
+from cormorant.langchain.retrievers.asking.answers import text_of
+from cormorant.langchain.retrievers.asking.rewriting import quoted, unthought
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError
 from cormorant.langchain.retrievers.document_compressors.per_document import PerDocument
 from cormorant.langchain.retrievers.document_compressors.reranker import Reranker
-from cormorant.langchain.retrievers.rewriting import quoted, unthought
 
 __all__ = ["LLMPointwiseRerank", "ScoreOutputParser"]
 

@@ -30,12 +30,8 @@ from cormorant.langchain.filtering import both
 from cormorant.langchain.filters import CormorantTranslator
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import refuse_unknown
-from cormorant.langchain.retrievers.asking import check_chain, model_of
-from cormorant.langchain.retrievers.base import Retriever, check_k
-from cormorant.langchain.retrievers.calling import Run, scope_of
-from cormorant.langchain.retrievers.duplicates import unique
-from cormorant.langchain.retrievers.legs import OnError
-from cormorant.langchain.retrievers.rewriting import (
+from cormorant.langchain.retrievers.asking.chain import check_chain, model_of
+from cormorant.langchain.retrievers.asking.rewriting import (
     RewriteError,
     aask_model,
     ask_model,
@@ -44,6 +40,10 @@ from cormorant.langchain.retrievers.rewriting import (
     quoted,
     told,
 )
+from cormorant.langchain.retrievers.base import Retriever, check_k
+from cormorant.langchain.retrievers.calling import Run, scope_of
+from cormorant.langchain.retrievers.duplicates import unique
+from cormorant.langchain.retrievers.legs import OnError
 from cormorant.langchain.retrievers.self_query.constructor import (
     AttributeInfo,
     attributes,

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
 
 from cormorant.errors import ConfigError, UsageError
-from cormorant.langchain.retrievers.asking import chain_of
-from cormorant.langchain.retrievers.rewriting import (
+from cormorant.langchain.retrievers.asking.chain import chain_of
+from cormorant.langchain.retrievers.asking.rewriting import (
     RewriteError,
     quoted,
     read_json,

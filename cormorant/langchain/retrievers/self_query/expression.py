@@ -17,7 +17,7 @@ from langchain_core.structured_query import (
 )
 
 from cormorant import defaults
-from cormorant.langchain.retrievers.rewriting import RewriteError, quoted
+from cormorant.langchain.retrievers.asking.rewriting import RewriteError, quoted
 
 __all__ = ["parse_expression"]
 

@@ -20,12 +20,8 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.langchain.provenance import Answer
-from cormorant.langchain.retrievers.asking import chain_of, check_chain, check_retriever
-from cormorant.langchain.retrievers.base import Retriever, check_k
-from cormorant.langchain.retrievers.calling import Run, cut, takes
-from cormorant.langchain.retrievers.fusing import check_rrf_k, fused
-from cormorant.langchain.retrievers.legs import LegCall, OnError, aask_all, ask_all, with_k
-from cormorant.langchain.retrievers.rewriting import (
+from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, check_retriever
+from cormorant.langchain.retrievers.asking.rewriting import (
     RewriteError,
     aask_model,
     ask_model,
@@ -36,6 +32,10 @@ from cormorant.langchain.retrievers.rewriting import (
     searchable,
     told,
 )
+from cormorant.langchain.retrievers.base import Retriever, check_k
+from cormorant.langchain.retrievers.calling import Run, cut, takes
+from cormorant.langchain.retrievers.fusing import check_rrf_k, fused
+from cormorant.langchain.retrievers.legs import LegCall, OnError, aask_all, ask_all, with_k
 
 __all__ = ["SeveralQuestions"]
 

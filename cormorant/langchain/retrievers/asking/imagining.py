@@ -20,11 +20,16 @@ from cormorant.errors import UsageError
 from cormorant.langchain.embedder import check_embedding
 from cormorant.langchain.embeddings import as_matrix, identity
 from cormorant.langchain.embeddings.naming import uncached
-from cormorant.langchain.retrievers.asking import chain_of, check_chain
+from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain
+from cormorant.langchain.retrievers.asking.rewriting import (
+    RewriteError,
+    excuse,
+    passage,
+    searchable,
+)
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.legs import OnError
-from cormorant.langchain.retrievers.rewriting import RewriteError, excuse, passage, searchable
 
 __all__ = ["DEFAULT_PROMPT", "HypotheticalDocumentEmbedder"]
 

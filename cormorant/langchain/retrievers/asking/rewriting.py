@@ -18,15 +18,15 @@ from cormorant import defaults
 from cormorant.analysis.normalise import normalise
 from cormorant.errors import CormorantError, ScopeError, UsageError
 from cormorant.langchain.provenance import Answer
-from cormorant.langchain.retrievers.calling import Run
-from cormorant.langchain.retrievers.chatter import (
+from cormorant.langchain.retrievers.asking.answers import text_of
+from cormorant.langchain.retrievers.asking.chatter import (
     evaded,
     refused,
     unquoted,
     without_preface,
     without_talk,
 )
-from cormorant.langchain.retrievers.document_compressors.answers import text_of
+from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.legs import OnError
 
 __all__ = [
