@@ -24,7 +24,7 @@ from pathlib import Path
 from langchain_core.documents import Document
 
 from cormorant.langchain.provenance import Answer, of
-from cormorant.langchain.retrievers.fusing import fused
+from cormorant.langchain.retrievers.fusing.by_rank import fused
 
 THEIRS = """
 import json, sys

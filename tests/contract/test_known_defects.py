@@ -39,7 +39,7 @@ from cormorant.langchain.retrievers import (
     SentenceSplitter,
     TimeWeightedVectorStoreRetriever,
 )
-from cormorant.langchain.retrievers.duplicates import unique
+from cormorant.langchain.retrievers.fusing.duplicates import unique
 
 FAKE = DeterministicFakeEmbedding(size=8)
 PACKAGE = Path(cormorant.__file__).parent

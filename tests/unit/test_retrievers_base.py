@@ -28,7 +28,7 @@ from cormorant.langchain import retrievers as room
 from cormorant.langchain.provenance import Answer, Provenance, attach, journeyed, of, with_scores
 from cormorant.langchain.retrievers import BM25Retriever, Retriever
 from cormorant.langchain.retrievers.calling import takes
-from cormorant.langchain.retrievers.duplicates import grouped, unique
+from cormorant.langchain.retrievers.fusing.duplicates import grouped, unique
 from cormorant.model import Leg, Step
 
 FAKE = DeterministicFakeEmbedding(size=6)

@@ -22,7 +22,8 @@ from retrieverlab import Blocking, Failing, Fixed, Slow, Told, doc, texts
 from cormorant.errors import QueryError, ScopeError, UsageError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.provenance import of
-from cormorant.langchain.retrievers import BM25Retriever, EnsembleRetriever, in_store
+from cormorant.langchain.retrievers import BM25Retriever, EnsembleRetriever
+from cormorant.langchain.retrievers.fusing import in_store
 from cormorant.store.door import Door
 
 WORDS = ["fish", "boat", "net", "sea", "gull"]

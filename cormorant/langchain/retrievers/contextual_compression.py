@@ -22,9 +22,9 @@ from cormorant.langchain.retrievers.calling import Run, cut, scope_of, takes
 from cormorant.langchain.retrievers.document_compressors.base import acompressed, compressed
 from cormorant.langchain.retrievers.document_compressors.compressor import Call
 from cormorant.langchain.retrievers.document_compressors.foreign import as_compressor
-from cormorant.langchain.retrievers.fusing import ranked_step
-from cormorant.langchain.retrievers.fusing_retriever import check_depth
-from cormorant.langchain.retrievers.legs import LegCall, OnError, own_k
+from cormorant.langchain.retrievers.fusing.base import check_depth
+from cormorant.langchain.retrievers.fusing.by_rank import ranked_step
+from cormorant.langchain.retrievers.fusing.legs import LegCall, OnError, own_k
 
 __all__ = ["ContextualCompressionRetriever"]
 

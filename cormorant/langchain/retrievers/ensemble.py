@@ -11,13 +11,13 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain.provenance import Answer
-from cormorant.langchain.retrievers.fusing import check_rrf_k, check_weights, fused
-from cormorant.langchain.retrievers.fusing_retriever import (
+from cormorant.langchain.retrievers.fusing.base import (
     FusingRetriever,
     Fusion,
     check_depth,
 )
-from cormorant.langchain.retrievers.legs import LegCall, named, with_k
+from cormorant.langchain.retrievers.fusing.by_rank import check_rrf_k, check_weights, fused
+from cormorant.langchain.retrievers.fusing.legs import LegCall, named, with_k
 
 __all__ = ["EnsembleRetriever"]
 

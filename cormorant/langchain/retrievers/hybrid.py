@@ -10,13 +10,13 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.errors import QueryError
 from cormorant.langchain.retrievers.calling import takes
-from cormorant.langchain.retrievers.fusing import check_rrf_k, check_weights
-from cormorant.langchain.retrievers.fusing_retriever import (
+from cormorant.langchain.retrievers.fusing.base import (
     FusingRetriever,
     Fusion,
     check_depth,
 )
-from cormorant.langchain.retrievers.legs import LegCall, own_k
+from cormorant.langchain.retrievers.fusing.by_rank import check_rrf_k, check_weights
+from cormorant.langchain.retrievers.fusing.legs import LegCall, own_k
 
 __all__ = ["HybridRetriever"]
 

@@ -27,7 +27,7 @@ from cormorant.langchain.retrievers.asking.imagining import (
 from cormorant.langchain.retrievers.asking.rewriting import told
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
-from cormorant.langchain.retrievers.legs import OnError
+from cormorant.langchain.retrievers.fusing.legs import OnError
 from cormorant.langchain.time_limit import to_thread
 from cormorant.langchain.vectorstore import Cormorant
 

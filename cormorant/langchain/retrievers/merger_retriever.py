@@ -15,9 +15,9 @@ from cormorant.errors import UsageError
 from cormorant.langchain.provenance import Answer, Provenance, attach, of
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
-from cormorant.langchain.retrievers.duplicates import grouped
-from cormorant.langchain.retrievers.fusing import ranked_step
-from cormorant.langchain.retrievers.legs import (
+from cormorant.langchain.retrievers.fusing.by_rank import ranked_step
+from cormorant.langchain.retrievers.fusing.duplicates import grouped
+from cormorant.langchain.retrievers.fusing.legs import (
     LegCall,
     OnError,
     aask_all,

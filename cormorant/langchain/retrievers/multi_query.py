@@ -16,7 +16,7 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.langchain.retrievers.asking.rewriting import questions
 from cormorant.langchain.retrievers.asking.several_questions import SeveralQuestions
-from cormorant.langchain.retrievers.duplicates import unique
+from cormorant.langchain.retrievers.fusing.duplicates import unique
 
 __all__ = ["DEFAULT_QUERY_PROMPT", "LineListOutputParser", "MultiQueryRetriever"]
 

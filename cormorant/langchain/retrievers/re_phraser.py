@@ -30,7 +30,7 @@ from cormorant.langchain.retrievers.asking.rewriting import (
 )
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
-from cormorant.langchain.retrievers.legs import OnError
+from cormorant.langchain.retrievers.fusing.legs import OnError
 
 __all__ = ["DEFAULT_QUERY_PROMPT", "RePhraseQueryRetriever"]
 

@@ -18,8 +18,8 @@ from cormorant.langchain.provenance import Answer, journeyed
 from cormorant.langchain.retrievers.asking.chain import check_retriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
-from cormorant.langchain.retrievers.fusing_retriever import check_depth
-from cormorant.langchain.retrievers.legs import own_k
+from cormorant.langchain.retrievers.fusing.base import check_depth
+from cormorant.langchain.retrievers.fusing.legs import own_k
 from cormorant.langchain.retrievers.relevance import relevances
 from cormorant.model import Step
 

@@ -29,7 +29,7 @@ from cormorant.langchain.retrievers.asking.rewriting import (
 )
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.calling import Run
-from cormorant.langchain.retrievers.legs import OnError
+from cormorant.langchain.retrievers.fusing.legs import OnError
 
 __all__ = ["DEFAULT_PROMPT", "HypotheticalDocumentEmbedder"]
 

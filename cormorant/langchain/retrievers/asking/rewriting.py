@@ -27,7 +27,7 @@ from cormorant.langchain.retrievers.asking.chatter import (
     without_talk,
 )
 from cormorant.langchain.retrievers.calling import Run
-from cormorant.langchain.retrievers.legs import OnError
+from cormorant.langchain.retrievers.fusing.legs import OnError
 
 __all__ = [
     "RewriteError",

@@ -34,8 +34,8 @@ from cormorant.langchain.retrievers.asking.rewriting import (
 )
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
-from cormorant.langchain.retrievers.fusing import check_rrf_k, fused
-from cormorant.langchain.retrievers.legs import LegCall, OnError, aask_all, ask_all, with_k
+from cormorant.langchain.retrievers.fusing.by_rank import check_rrf_k, fused
+from cormorant.langchain.retrievers.fusing.legs import LegCall, OnError, aask_all, ask_all, with_k
 
 __all__ = ["SeveralQuestions"]
 

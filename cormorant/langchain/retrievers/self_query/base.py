@@ -42,8 +42,8 @@ from cormorant.langchain.retrievers.asking.rewriting import (
 )
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
-from cormorant.langchain.retrievers.duplicates import unique
-from cormorant.langchain.retrievers.legs import OnError
+from cormorant.langchain.retrievers.fusing.duplicates import unique
+from cormorant.langchain.retrievers.fusing.legs import OnError
 from cormorant.langchain.retrievers.self_query.constructor import (
     AttributeInfo,
     attributes,

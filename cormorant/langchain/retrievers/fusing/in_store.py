@@ -22,8 +22,8 @@ from cormorant.langchain.request import ACCEPTED
 from cormorant.langchain.retriever import CormorantRetriever
 from cormorant.langchain.retrievers.bm25 import BM25Retriever
 from cormorant.langchain.retrievers.calling import Run, cut
-from cormorant.langchain.retrievers.fusing import fused_step, ranked_step
-from cormorant.langchain.retrievers.legs import LegCall, OnError, own_k
+from cormorant.langchain.retrievers.fusing.by_rank import fused_step, ranked_step
+from cormorant.langchain.retrievers.fusing.legs import LegCall, OnError, own_k
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.model import Leg
 

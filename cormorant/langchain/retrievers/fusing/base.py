@@ -13,11 +13,11 @@ from typing_extensions import override
 
 from cormorant.errors import QueryError
 from cormorant.langchain.provenance import Answer
-from cormorant.langchain.retrievers import in_store
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
-from cormorant.langchain.retrievers.fusing import fused
-from cormorant.langchain.retrievers.legs import LegCall, OnError, aask_all, ask_all
+from cormorant.langchain.retrievers.fusing import in_store
+from cormorant.langchain.retrievers.fusing.by_rank import fused
+from cormorant.langchain.retrievers.fusing.legs import LegCall, OnError, aask_all, ask_all
 
 __all__ = ["FusingRetriever", "Fusion", "check_depth"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cormorant.errors import QueryError
 from cormorant.langchain.provenance import Answer, Provenance, attach, of
-from cormorant.langchain.retrievers.duplicates import Group, grouped
+from cormorant.langchain.retrievers.fusing.duplicates import Group, grouped
 from cormorant.model import Leg, Mode, Stage, Step
 from cormorant.search import LegScores, fuse
 
@@ -34,7 +34,7 @@ def fused(
         weights: Trust in each.
         names: Of the legs, unique.
         rrf_k: The formula's constant.
-        id_key: As in :func:`~cormorant.langchain.retrievers.duplicates.grouped`.
+        id_key: As in :func:`~cormorant.langchain.retrievers.fusing.duplicates.grouped`.
         mode: What the Answer says was run.
 
     Returns:
