@@ -26,14 +26,14 @@ from cormorant.langchain.request import refuse_unknown
 from cormorant.langchain.retriever import CormorantRetriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
-from cormorant.langchain.retrievers.child_search import (
+from cormorant.langchain.retrievers.parents.child_search import (
     SearchType,
     check_threshold,
     child_retriever,
 )
-from cormorant.langchain.retrievers.families import Families
-from cormorant.langchain.retrievers.kin import Parent
-from cormorant.langchain.retrievers.kinship import Kinship
+from cormorant.langchain.retrievers.parents.families import Families
+from cormorant.langchain.retrievers.parents.kin import Parent
+from cormorant.langchain.retrievers.parents.kinship import Kinship
 from cormorant.langchain.steps import Call, Steps
 from cormorant.langchain.storage._lc_store import create_kv_docstore
 from cormorant.langchain.storage.cormorant_store import CormorantDocstore

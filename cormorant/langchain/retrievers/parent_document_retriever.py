@@ -11,9 +11,9 @@ from langchain_core.vectorstores import VectorStore
 
 from cormorant.errors import UsageError
 from cormorant.langchain import steps as stepping
-from cormorant.langchain.retrievers.kin import Parent
 from cormorant.langchain.retrievers.multi_vector import MultiVectorRetriever, document_ids
-from cormorant.langchain.retrievers.parent_store import ParentStore
+from cormorant.langchain.retrievers.parents.kin import Parent
+from cormorant.langchain.retrievers.parents.parent_store import ParentStore
 from cormorant.langchain.steps import Steps, in_thread
 
 __all__ = ["ParentDocumentRetriever"]

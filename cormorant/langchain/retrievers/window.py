@@ -18,9 +18,9 @@ from cormorant.langchain import steps as stepping
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of, takes
-from cormorant.langchain.retrievers.families import Families, Found, adopted
-from cormorant.langchain.retrievers.kin import plain
 from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
+from cormorant.langchain.retrievers.parents.families import Families, Found, adopted
+from cormorant.langchain.retrievers.parents.kin import plain
 from cormorant.langchain.retrievers.sentences import SentenceSplitter, sentence_spans
 from cormorant.langchain.steps import Call, Steps, on
 from cormorant.langchain.vectorstore import Cormorant

@@ -13,8 +13,8 @@ from langchain_core.vectorstores import VectorStore
 
 from cormorant.errors import RecordError
 from cormorant.langchain.request import refuse_unknown
-from cormorant.langchain.retrievers.apart import Apart
-from cormorant.langchain.retrievers.kin import Parent
+from cormorant.langchain.retrievers.parents.apart import Apart
+from cormorant.langchain.retrievers.parents.kin import Parent
 from cormorant.langchain.steps import Steps, on
 from cormorant.langchain.storage.cormorant_store import CormorantDocstore, kept
 from cormorant.langchain.vectorstore import Cormorant

@@ -13,7 +13,7 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.langchain import steps as stepping
-from cormorant.langchain.retrievers.kin import plain
+from cormorant.langchain.retrievers.parents.kin import plain
 from cormorant.langchain.steps import Steps, on
 
 __all__ = ["ParentStore", "Parents"]

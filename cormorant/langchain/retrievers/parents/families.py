@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.stores import BaseStore
 
 from cormorant.langchain.provenance import Answer, attach, of
-from cormorant.langchain.retrievers.kin import plain
+from cormorant.langchain.retrievers.parents.kin import plain
 from cormorant.langchain.steps import Steps, on
 from cormorant.model import Step
 from cormorant.store.door import Door

@@ -18,7 +18,7 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 
 from cormorant.errors import StoreError, UsageError
-from cormorant.langchain.retrievers.kin import (
+from cormorant.langchain.retrievers.parents.kin import (
     Parent,
     all_children,
     children_of,
