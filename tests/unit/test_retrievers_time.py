@@ -22,7 +22,7 @@ from cormorant.langchain.retrievers import (
     FreshnessRetriever,
     TimeWeightedVectorStoreRetriever,
 )
-from cormorant.langchain.retrievers.moments import moment, moment_in
+from cormorant.langchain.retrievers.rescoring.moments import moment, moment_in
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 FIFTH = datetime(2024, 1, 5, tzinfo=UTC)

@@ -33,7 +33,7 @@ from cormorant.langchain.retrievers import (
     several_questions,
 )
 from cormorant.langchain.retrievers.document_compressors.vectors import cosines
-from cormorant.langchain.retrievers.moments import utc_now
+from cormorant.langchain.retrievers.rescoring.moments import utc_now
 from cormorant.store.core import Core
 
 TRIES = 3  # the best counts: a busy machine may keep any thread waiting

@@ -14,7 +14,7 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.analysis import Analyzer
 from cormorant.errors import UsageError
-from cormorant.langchain.retrievers.rescoring import Factor, Rescoring
+from cormorant.langchain.retrievers.rescoring.base import Factor, Rescoring
 
 __all__ = ["Boost", "BoostRetriever", "Priority", "TitleHit"]
 

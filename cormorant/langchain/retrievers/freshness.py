@@ -14,9 +14,9 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import QueryError, UsageError
-from cormorant.langchain.retrievers.moments import moment, moment_in, utc_now
-from cormorant.langchain.retrievers.relevance import StoreRelevance
-from cormorant.langchain.retrievers.rescoring import Factor, Rescoring
+from cormorant.langchain.retrievers.rescoring.base import Factor, Rescoring
+from cormorant.langchain.retrievers.rescoring.moments import moment, moment_in, utc_now
+from cormorant.langchain.retrievers.rescoring.relevance import StoreRelevance
 from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["FreshnessRetriever", "MissingDate"]

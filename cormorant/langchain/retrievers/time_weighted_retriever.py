@@ -19,10 +19,10 @@ from cormorant import defaults
 from cormorant.errors import CormorantError, QueryError, UsageError
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, journeyed, of
-from cormorant.langchain.retrievers.accesses import Accesses
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
-from cormorant.langchain.retrievers.memories import (
+from cormorant.langchain.retrievers.rescoring.accesses import Accesses
+from cormorant.langchain.retrievers.rescoring.memories import (
     ACCESSED,
     CREATED,
     INDEX,
@@ -31,8 +31,8 @@ from cormorant.langchain.retrievers.memories import (
     index_of,
     judge,
 )
-from cormorant.langchain.retrievers.moments import moment
-from cormorant.langchain.retrievers.relevance import StoreRelevance, afound, found
+from cormorant.langchain.retrievers.rescoring.moments import moment
+from cormorant.langchain.retrievers.rescoring.relevance import StoreRelevance, afound, found
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.model import Step
 

@@ -20,7 +20,7 @@ from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.fusing.base import check_depth
 from cormorant.langchain.retrievers.fusing.legs import own_k
-from cormorant.langchain.retrievers.relevance import relevances
+from cormorant.langchain.retrievers.rescoring.relevance import relevances
 from cormorant.model import Step
 
 __all__ = ["Factor", "Rescoring"]

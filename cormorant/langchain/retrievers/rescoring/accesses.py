@@ -16,7 +16,7 @@ from langchain_core.documents import Document
 
 from cormorant.langchain.documents import record_document
 from cormorant.langchain.filtering import both, engine_filter
-from cormorant.langchain.retrievers.moments import moment
+from cormorant.langchain.retrievers.rescoring.moments import moment
 from cormorant.model import Record
 from cormorant.store.door import Door
 from cormorant.store.family import Family
