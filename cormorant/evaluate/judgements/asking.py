@@ -107,7 +107,7 @@ def with_words_out(sentence: str, share: float, seed: int) -> str:
 
     Example:
         >>> with_words_out("The tide turns at noon every day.", 0.3, 3)
-        'The tide turns at noon day.'
+        'The tide turns at every.'
     """
     parts = pieces(sentence)
     order = sorted(range(len(parts)), key=lambda at: number_of(seed, sentence, at))
