@@ -114,10 +114,10 @@ class TestWhatTheModelWrote:
         ]
 
     def test_many_documents_are_told_apart_in_linear_time(self) -> None:
-        many = [doc(f"text {number % 50_000}") for number in range(100_000)]
-        assert len(_unique_documents(many)) == 50_000
-        same_text = [doc("text", str(number)) for number in range(50_000)]
-        assert len(_unique_documents(same_text)) == 50_000
+        many = [doc(f"text {number % 10_000}") for number in range(20_000)]
+        assert len(_unique_documents(many)) == 10_000
+        same_text = [doc("text", str(number)) for number in range(10_000)]
+        assert len(_unique_documents(same_text)) == 10_000
 
     def test_an_empty_line_is_never_asked(self) -> None:
         for reply in ("\n\nb\n\n", "1.\n2. b\n3.", '["", "b", "  "]', "-\n- b", "?\nb\n..."):
