@@ -23,6 +23,8 @@ __all__ = [
     "SCORES_KEY",
     "from_documents",
     "from_texts",
+    "listed_documents",
+    "listed_texts",
     "record_document",
     "with_vectors",
 ]
@@ -47,6 +49,27 @@ def from_documents(
     Raises:
         RecordError: On anything that cannot be stored.
     """
+    taken = listed_documents(documents, "For plain strings use add_texts.")
+    return _records(
+        [document.page_content for document in taken],
+        [document.metadata for document in taken],
+        [document.id for document in taken] if ids is None else ids,
+        noun="documents",
+    )
+
+
+def listed_documents(
+    documents: Iterable[Document], instead: str = "Make one with Document(page_content=…)."
+) -> list[Document]:
+    """The documents as a list.
+
+    Args:
+        documents: Read once, so a generator is fine.
+        instead: What to do with something else.
+
+    Raises:
+        RecordError: If it is one Document, or holds something else than Documents.
+    """
     if isinstance(documents, Document):
         raise RecordError("documents takes a list of Documents; got one alone. Put it in a list.")
     taken = _listed(documents, "documents")
@@ -54,14 +77,32 @@ def from_documents(
         if not isinstance(document, Document):
             raise RecordError(
                 f"documents takes Documents; got a {type(document).__name__} at position "
-                f"{position}. For plain strings use add_texts."
+                f"{position}. {instead}"
             )
-    return _records(
-        [document.page_content for document in taken],
-        [document.metadata for document in taken],
-        [document.id for document in taken] if ids is None else ids,
-        noun="documents",
-    )
+    return taken
+
+
+def listed_texts(texts: Iterable[str]) -> list[str]:
+    """The texts as a list; what else is in it than strings is not looked at.
+
+    Args:
+        texts: Read once, so a generator is fine.
+
+    Raises:
+        RecordError: If it is one string, or holds Documents.
+    """
+    if isinstance(texts, (str, bytes)):
+        raise RecordError(
+            f"texts takes a list of strings; got one {type(texts).__name__}. Put it in a list."
+        )
+    taken = _listed(texts, "texts")
+    for position, text in enumerate(taken):
+        if isinstance(text, Document):
+            raise RecordError(
+                f"texts takes strings; got a Document at position {position}. For Documents use "
+                "add_documents, or from_documents."
+            )
+    return taken
 
 
 def from_texts(
@@ -79,11 +120,8 @@ def from_texts(
     Raises:
         RecordError: On anything that cannot be stored.
     """
-    if isinstance(texts, (str, bytes)):
-        raise RecordError(
-            f"texts takes a list of strings; got one {type(texts).__name__}. Put it in a list."
-        )
-    return _records(_listed(texts, "texts"), metadatas, ids, noun="texts")
+    taken = listed_texts(texts)
+    return _records(taken, metadatas, ids, noun="texts")
 
 
 def _records(

@@ -228,8 +228,8 @@ async def test_a_document_no_search_could_find_is_refused(bench, call, blank):
         ([FISH, LEDGER], ["a", "a"], "'a' comes twice"),
         ([FISH, FISH], None, "'fish' comes twice"),
         ([FISH], "a", "Put it in a list"),
-        (FISH, None, "list of Documents"),
-        (["text"], None, "list of Documents"),
+        (FISH, None, "got one alone. Put it in a list"),
+        (["text"], None, "takes Documents; got a str at position 0"),
     ],
 )
 def test_bad_documents_and_ids_store_nothing(bench, documents, given, says):

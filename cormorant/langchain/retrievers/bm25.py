@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import UsageError
-from cormorant.langchain.documents import record_document
+from cormorant.langchain.documents import listed_documents, listed_texts, record_document
 from cormorant.langchain.filtering import LangChainFilter, both
 from cormorant.langchain.provenance import Answer, from_result
 from cormorant.langchain.request import Request, refuse_unknown
@@ -150,17 +150,22 @@ class BM25Retriever(Retriever):
         Returns:
             The ids to delete them by, made up where none was given.
         """
-        given = list(texts) if not isinstance(texts, (str, bytes)) else texts
+        given = listed_texts(texts)
         named = [None] * len(given) if ids is None else list(ids)
         return self.vectorstore.add_texts(given, metadatas, ids=[_name(id_) for id_ in named])
 
-    def add_documents(self, documents: Iterable[Document]) -> list[str]:
-        """Add documents, or replace those whose id exists; see :meth:`add_texts`."""
-        if isinstance(documents, Document):
-            return self.vectorstore.add_documents(documents)  # refuses it, with the reason
-        given = list(documents)
-        ids = [_name(getattr(document, "id", None)) for document in given]
-        return self.vectorstore.add_documents(given, ids=ids)
+    def add_documents(
+        self, documents: Iterable[Document], ids: Iterable[str | None] | None = None
+    ) -> list[str]:
+        """Add documents, or replace those whose id exists; see :meth:`add_texts`.
+
+        Args:
+            documents: Any iterable, read once.
+            ids: One per document; beats ``Document.id``.
+        """
+        given = listed_documents(documents, "For plain strings use add_texts, or from_texts.")
+        named = [document.id for document in given] if ids is None else ids
+        return self.vectorstore.add_documents(given, ids=[_name(id_) for id_ in named])
 
     def delete(
         self, ids: Iterable[str] | None = None, *, filter: LangChainFilter | None = None

@@ -20,6 +20,7 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.errors import QueryError, RecordError, UsageError
 from cormorant.langchain import steps as stepping
+from cormorant.langchain.documents import listed_documents
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import refuse_unknown
@@ -38,6 +39,7 @@ from cormorant.langchain.steps import Call, Steps
 from cormorant.langchain.storage._lc_store import create_kv_docstore
 from cormorant.langchain.storage.cormorant_store import CormorantDocstore
 from cormorant.langchain.vectorstore import Cormorant
+from cormorant.store.intake import check_ids
 
 __all__ = ["MultiVectorRetriever", "SearchType"]
 
@@ -208,9 +210,9 @@ class MultiVectorRetriever(Retriever):
 
     def add(
         self,
-        documents: Sequence[Document],
-        children: Sequence[Sequence[Document | str]],
-        ids: Sequence[str | None] | None = None,
+        documents: Iterable[Document],
+        children: Iterable[Iterable[Document | str]],
+        ids: Iterable[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
         """Add documents with their children, in place of those they had.
@@ -233,49 +235,50 @@ class MultiVectorRetriever(Retriever):
 
     async def aadd(
         self,
-        documents: Sequence[Document],
-        children: Sequence[Sequence[Document | str]],
-        ids: Sequence[str | None] | None = None,
+        documents: Iterable[Document],
+        children: Iterable[Iterable[Document | str]],
+        ids: Iterable[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
         """Like :meth:`add`, without holding the event loop."""
         return await stepping.arun(self._adding(documents, children, ids, kwargs))
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete(self, ids: Iterable[str]) -> None:
         """Delete documents with their children; unknown ids are skipped."""
         stepping.run(self._deleting(ids))
 
-    async def adelete(self, ids: Sequence[str]) -> None:
+    async def adelete(self, ids: Iterable[str]) -> None:
         """Like :meth:`delete`, without holding the event loop."""
         await stepping.arun(self._deleting(ids))
 
     def _adding(
         self,
-        documents: Sequence[Document],
-        children: Sequence[Sequence[Document | str]],
-        ids: Sequence[str | None] | None,
+        documents: Iterable[Document],
+        children: Iterable[Iterable[Document | str]],
+        ids: Iterable[str | None] | None,
         arguments: dict[str, Any],
     ) -> Steps[list[str]]:
-        keys = document_ids(documents, ids)
-        if len(children) != len(documents):
+        taken = listed_documents(documents)
+        keys = document_ids(taken, ids)
+        families = _listed_children(children)
+        if len(families) != len(taken):
             raise RecordError(
-                f"children must be as many lists as documents; got {len(children)} and "
-                f"{len(documents)}."
+                f"children must be as many lists as documents; got {len(families)} and "
+                f"{len(taken)}."
             )
         parents = [
             Parent(key, _as_kept(document, key), [_as_child(each, document) for each in some])
-            for key, document, some in zip(keys, documents, children, strict=True)
+            for key, document, some in zip(keys, taken, families, strict=True)
         ]
         yield from self._kinship.put(
             keys, parents, parts=False, keep_parents=False, arguments=arguments
         )
         return keys
 
-    def _deleting(self, ids: Sequence[str]) -> Steps[None]:
-        if isinstance(ids, str):
-            raise RecordError(f"ids takes a list of ids; got {ids!r}. Put it in a list.")
-        if ids:
-            yield from self._kinship.remove(list(ids), parts=self._parts_of_documents)
+    def _deleting(self, ids: Iterable[str]) -> Steps[None]:
+        wanted = check_ids(ids)
+        if wanted:
+            yield from self._kinship.remove(wanted, parts=self._parts_of_documents)
 
     @property
     def _parts_of_documents(self) -> bool:
@@ -288,16 +291,14 @@ class MultiVectorRetriever(Retriever):
 
 
 def document_ids(
-    documents: Sequence[Document], ids: Sequence[str | None] | None = None
+    documents: Sequence[Document], ids: Iterable[str | None] | None = None
 ) -> list[str]:
     """The ids that documents are added under.
 
     Raises:
         RecordError: If they are not as many as the documents, or one comes twice.
     """
-    if isinstance(documents, Document) or not all(isinstance(d, Document) for d in documents):
-        raise RecordError("documents takes a list of Documents.")
-    if isinstance(ids, str):
+    if isinstance(ids, str) or not isinstance(ids, Iterable | None):
         raise RecordError(f"ids takes a list of ids; got {ids!r}. Put it in a list.")
     given = [document.id for document in documents] if ids is None else list(ids)
     if len(given) != len(documents):
@@ -324,6 +325,32 @@ def _ask(run: Run, child: BaseRetriever, query: str, arguments: dict[str, Any]) 
 
 def _as_kept(document: Document, key: str) -> Document:
     return document if document.id == key else document.model_copy(update={"id": key})
+
+
+def _listed_children(children: Iterable[Iterable[Document | str]]) -> list[list[Document | str]]:
+    """Lists, whatever iterables came; a string is one child, not a list of letters."""
+    families: list[list[Document | str]] = []
+    if isinstance(children, (str, Document)) or not isinstance(children, Iterable):
+        raise RecordError(
+            "children takes a list of lists, one for each document; got a "
+            f"{type(children).__name__}."
+        )
+    for position, some in enumerate(children):
+        # A Document is iterable too, as pydantic's models are.
+        if isinstance(some, (str, bytes, Document)) or not isinstance(some, Iterable):
+            raise RecordError(
+                "children takes for each document a list of strings or Documents; for the "
+                f"document at position {position} it got a {type(some).__name__}. Put it in a list."
+            )
+        family = list(some)
+        for child in family:
+            if not isinstance(child, (str, Document)):
+                raise RecordError(
+                    f"A child is a string or a Document; among those of the document at position "
+                    f"{position} is a {type(child).__name__}."
+                )
+        families.append(family)
+    return families
 
 
 def _as_child(child: Document | str, parent: Document) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -11,6 +11,7 @@ from langchain_core.vectorstores import VectorStore
 
 from cormorant.errors import UsageError
 from cormorant.langchain import steps as stepping
+from cormorant.langchain.documents import listed_documents
 from cormorant.langchain.retrievers.multi_vector import MultiVectorRetriever, document_ids
 from cormorant.langchain.retrievers.parents.kin import Parent
 from cormorant.langchain.retrievers.parents.parent_store import ParentStore
@@ -69,8 +70,8 @@ class ParentDocumentRetriever(MultiVectorRetriever):
 
     def add_documents(
         self,
-        documents: Sequence[Document],
-        ids: Sequence[str | None] | None = None,
+        documents: Iterable[Document],
+        ids: Iterable[str | None] | None = None,
         add_to_docstore: bool = True,  # noqa: FBT001, FBT002 - LangChain's own signature
         **kwargs: Any,
     ) -> list[str]:
@@ -95,8 +96,8 @@ class ParentDocumentRetriever(MultiVectorRetriever):
 
     async def aadd_documents(
         self,
-        documents: Sequence[Document],
-        ids: Sequence[str | None] | None = None,
+        documents: Iterable[Document],
+        ids: Iterable[str | None] | None = None,
         add_to_docstore: bool = True,  # noqa: FBT001, FBT002 - LangChain's own signature
         **kwargs: Any,
     ) -> list[str]:
@@ -114,19 +115,21 @@ class ParentDocumentRetriever(MultiVectorRetriever):
 
     def _adding_documents(
         self,
-        documents: Sequence[Document],
-        ids: Sequence[str | None] | None,
+        documents: Iterable[Document],
+        ids: Iterable[str | None] | None,
         *,
         add_to_docstore: bool,
         given: Mapping[str, Any],
     ) -> Steps[list[str]]:
-        keys = document_ids(documents, ids)
-        if not add_to_docstore and (ids is None or None in ids):
+        taken = listed_documents(documents)
+        chosen = list(ids) if isinstance(ids, Iterator) else ids
+        keys = document_ids(taken, chosen)
+        if not add_to_docstore and (chosen is None or None in chosen):
             raise UsageError(
                 "add_to_docstore=False says that the documents are in the docstore already; give "
                 "the ids they have there."
             )
-        parents = yield in_thread(lambda: list(self._cut(documents, keys)))
+        parents = yield in_thread(lambda: list(self._cut(taken, keys)))
         yield from self._kinship.put(
             keys,
             parents,
@@ -170,6 +173,8 @@ def _copied(document: Document) -> Document:
 def _check_splitter(name: str, splitter: object, *, required: bool) -> None:
     if splitter is None and not required:
         return
+    if isinstance(splitter, type):
+        raise UsageError(f"{name} must be a splitter; got the class {splitter.__name__}. Make one.")
     if not callable(getattr(splitter, "split_documents", None)):
         raise UsageError(
             f"{name} must have a method split_documents, as LangChain's text splitters do; got "

@@ -9,6 +9,8 @@ from langchain_core.runnables.config import run_in_executor
 from langchain_core.stores import BaseStore
 from typing_extensions import override
 
+from cormorant.langchain.storage._keys import listed_keys
+
 __all__ = ["EncoderBackedStore"]
 
 K = TypeVar("K")
@@ -89,7 +91,7 @@ class EncoderBackedStore(BaseStore[K, V]):
             yield key
 
     def _keys(self, keys: Sequence[K]) -> list[str]:
-        return [self.key_encoder(key) for key in keys]
+        return [self.key_encoder(key) for key in listed_keys(keys)]
 
     def _encoded(self, pairs: Sequence[tuple[K, V]]) -> list[tuple[str, bytes]]:
         return [(self.key_encoder(key), self.value_serializer(value)) for key, value in pairs]

@@ -15,6 +15,7 @@ from langchain_core.stores import ByteStore
 from typing_extensions import override
 
 from cormorant.errors import RecordError
+from cormorant.langchain.storage._keys import listed_keys
 from cormorant.langchain.storage.exceptions import InvalidKeyException
 
 __all__ = ["LocalFileStore"]
@@ -59,8 +60,9 @@ class LocalFileStore(ByteStore):
 
         Raises:
             InvalidKeyException: If one is no key.
+            RecordError: On one key that is in no list.
         """
-        return [self._read(path) for path in map(self._get_full_path, keys)]
+        return [self._read(path) for path in map(self._get_full_path, listed_keys(keys))]
 
     @override
     def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
@@ -87,7 +89,7 @@ class LocalFileStore(ByteStore):
     @override
     def mdelete(self, keys: Sequence[str]) -> None:
         """Remove the files of the keys; unknown ones are skipped."""
-        for path in map(self._get_full_path, keys):
+        for path in map(self._get_full_path, listed_keys(keys)):
             try:
                 if path.is_file():
                     path.unlink()

@@ -15,6 +15,7 @@ from cormorant.errors import UsageError
 from cormorant.langchain import steps as stepping
 from cormorant.langchain.retrievers.parents.kin import plain
 from cormorant.langchain.steps import Steps, on
+from cormorant.store.intake import check_ids
 
 __all__ = ["ParentStore", "Parents"]
 
@@ -104,7 +105,7 @@ class ParentStore(VectorStore):
         return await stepping.arun(self._got(ids))
 
     def _got(self, ids: Sequence[str]) -> Steps[list[Document]]:
-        keys = list(dict.fromkeys(ids))
+        keys = check_ids(ids)
         found = yield on(self.retriever.docstore, "mget", keys)
         return [plain(key, each) for key, each in zip(keys, found, strict=True) if each is not None]
 
