@@ -84,6 +84,12 @@ class TestFusion:
         assert [hit.text for hit in hits] == ["top", "chunk"]
         assert hits[1].score == pytest.approx(0.5 / 62)
 
+    def test_duplicates_within_one_list_push_nothing_down(self) -> None:
+        retriever = ensemble([doc("a", "a"), doc("a", "a"), doc("b", "b")])
+        hits = retriever.retrieve("q").hits
+        assert [hit.legs["Fixed"].rank for hit in hits] == [1, 2]
+        assert hits[1].score == pytest.approx(1 / 62)
+
     def test_what_is_returned_is_a_copy(self) -> None:
         held = doc("a", tags=["x"])
         ensemble([held]).invoke("q")[0].metadata["tags"].append("y")

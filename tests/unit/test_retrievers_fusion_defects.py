@@ -40,6 +40,13 @@ def test_the_first_view_of_a_document_is_kept_and_not_the_last(kind: Any) -> Non
     assert "extra" not in kept.metadata, "it describes another text"
 
 
+@pytest.mark.parametrize("kind", [ensemble, merger])
+def test_nor_is_the_last_of_one_list(kind: Any) -> None:
+    full, stub = doc("the full text", "a", title="Fish"), doc("stub", "a", title="?")
+    (kept,) = kind([full, stub]).invoke("q")
+    assert (kept.page_content, kept.metadata["title"]) == ("the full text", "Fish")
+
+
 @pytest.mark.parametrize("weights", [[0, 1], [1, 0], [0.2, 0.8]])
 def test_weights_decide(weights: list[float]) -> None:
     made = ensemble([doc("a", "a")], [doc("b", "b")], weights=weights)
