@@ -88,6 +88,8 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
 
     if args.runs and (args.filter or settings.get("mode")):
         raise UsageError("--mode and --filter are for asking the store; with --runs it is not.")
+    if args.depth < 1:
+        raise UsageError(f"--depth must be at least 1; got {args.depth}.")
     with ExitStack() as stack:
         store = stack.enter_context(
             open_existing(

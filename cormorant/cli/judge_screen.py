@@ -77,7 +77,8 @@ def _pressed(stream: TextIO) -> str:
     file = stream.fileno()
     before = termios.tcgetattr(file)
     try:
-        tty.setcbreak(file)  # Ctrl-C stays an interrupt
+        # Ctrl-C stays an interrupt; what was typed ahead is not thrown away.
+        tty.setcbreak(file, termios.TCSADRAIN)
         pressed = os.read(file, 1).decode("ascii", "replace")
     finally:
         termios.tcsetattr(file, termios.TCSADRAIN, before)
