@@ -32,7 +32,9 @@ class LegResult:
     Attributes:
         slots: int64, shape (m,), best first; ties by the lower slot.
         scores: float32, shape (m,), descending.
-        matched: How many records scored at all (an estimate if ``exact`` is False).
+        matched: How many records scored at all (an estimate if ``exact`` is False). Where
+            counting them would cost more than ranking, at least so many; more than ``k`` if
+            there are more than ``k``.
         exact: True if the list is what a full scan would give.
         counters: Work done, by name.
         says: How it was run, in one sentence that begins with the leg's name.

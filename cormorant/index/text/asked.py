@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +12,21 @@ from numpy.typing import NDArray
 from cormorant.index.contract import LegResult, Mask
 from cormorant.index.text.bm25 import Formula
 from cormorant.index.text.lookup import QueryTerm, locate
-from cormorant.index.text.rank import Spread, Tally
+from cormorant.index.text.rank import best
+from cormorant.index.text.tally import Spread, Tally, distinct
 from cormorant.model import TermMatch
 
 __all__ = ["Asked"]
+
+_FEW: Final = 0.3  # of all records: if fewer are allowed, the others are not scored at all
+_COUNTED: Final = 4096  # postings whose records are counted
 
 
 class Asked:
     """A text index asked one query; made by :meth:`TextIndex.ask`.
 
-    The terms are looked up once, and every record is scored once, when first needed; all
-    that is asked afterwards reads those scores. For one thread, and not to be kept: it
-    holds a number for each record.
+    The terms are looked up once. A search sums the postings it must, and what is asked about
+    everyone sums the rest. For one thread, and not to be kept: it holds a number for each record.
 
     Args:
         terms: The query's, repeats kept: each counts.
@@ -74,24 +78,38 @@ class Asked:
             Records that have at least one term.
         """
         tally = self._scored()
-        best = tally.best(k, mask)
-        read = sum(len(part.slots) for term in self._found for part in term.parts)
+        if not tally.done and mask is not None and np.count_nonzero(mask) < _FEW * self._n:
+            tally = Tally(self._found, self._formula, self._n, mask)
+        found = best(tally, k, mask)
+        held = sum(term.df for term in self._found)
+        of = f"postings of {len(self._found)} of {len(self._terms)} terms"
         return LegResult(
-            slots=best.slots,
-            scores=best.scores,
-            matched=tally.matched,
+            slots=found.slots,
+            scores=found.scores,
+            matched=self._matched(k),
             exact=True,
             counters={
                 "terms": len(self._found),
-                "postings": read,
+                "postings": held,
+                "postings_read": tally.read,
                 "segments": self._segments,
-                "candidates": best.candidates,
+                "candidates": found.candidates,
             },
             says=(
-                f"text: BM25 over all {read:,} postings of {len(self._found)} of "
-                f"{len(self._terms)} terms"
+                f"text: BM25 over all {held:,} {of}"
+                if tally.read == held
+                else f"text: BM25 over {tally.read:,} of {held:,} {of}; in the others, only "
+                f"records were looked up that could still be among the best {k}"
             ),
         )
+
+    def _matched(self, k: int) -> int:
+        """How many records have a term; where that is long to count, how many share one."""
+        found = self._found
+        most = max((term.df for term in found), default=0)
+        if len(found) < 2 or (most > k and sum(term.df for term in found) > _COUNTED):
+            return most
+        return len(distinct(np.concatenate([part.slots for term in found for part in term.parts])))
 
     def score(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
         """The scores :meth:`search` gives; 0 where no term occurs, and for the dead.
@@ -119,7 +137,7 @@ class Asked:
                 at, has = locate(part.slots, np.array([slot], np.int64))
                 if len(has):
                     hit = part.at(at)
-                    score = self._formula.saturation(hit, term.times * idf)
+                    score = self._formula.saturation(hit, np.float32(term.times * idf))
                     found.append(
                         TermMatch(
                             term.term, float(score[0]), idf, int(hit.tf[0]), term.df, term.times
@@ -129,10 +147,5 @@ class Asked:
 
     def _scored(self) -> Tally:
         if self._tally is None:
-            tally = Tally(self._n)
-            for term in self._found:
-                postings = term.postings()
-                weight = term.times * self._formula.idf(term.df)
-                tally.add(postings.slots, self._formula.saturation(postings, weight))
-            self._tally = tally
+            self._tally = Tally(self._found, self._formula, self._n)
         return self._tally

@@ -42,15 +42,17 @@ class Formula:
         """How telling a term is that ``df`` live records have."""
         return math.log1p((self.records - df + 0.5) / (df + 0.5))
 
-    def saturation(self, postings: Postings, weight: float) -> NDArray[np.float32]:
+    def saturation(
+        self, postings: Postings, weight: np.float32 | NDArray[np.float32]
+    ) -> NDArray[np.float32]:
         """``weight · tf / (tf + k1 · …)`` for each posting.
 
         The same float32 operations in the same order wherever a score is needed, so a score
         looked up later is the one that ranked, to the last bit.
 
         Args:
-            postings: Of one term.
-            weight: count · idf.
+            postings: Of one term, or of several.
+            weight: count · idf, of the term or of each posting.
         """
         slope = self.k1 * self.b / self.average if self.average else 0.0
         norm = postings.lengths.astype(np.float32)
@@ -59,5 +61,5 @@ class Formula:
         score = postings.tf.astype(np.float32)
         norm += score
         score /= norm
-        score *= np.float32(weight)
+        score *= weight
         return score

@@ -15,7 +15,7 @@ from cormorant.index.text.segment import Postings, Segment, hash_term
 from cormorant.index.text.sound import insist_postings
 from cormorant.index.text.tail import Tail
 
-__all__ = ["QueryTerm", "find", "locate"]
+__all__ = ["QueryTerm", "find", "locate", "together"]
 
 
 class QueryTerm(NamedTuple):
@@ -35,10 +35,14 @@ class QueryTerm(NamedTuple):
 
     def postings(self) -> Postings:
         """All parts as one."""
-        parts = self.parts
-        if len(parts) == 1:
-            return parts[0]
-        return Postings(*map(np.concatenate, zip(*parts, strict=True)))
+        return together(self.parts)
+
+
+def together(parts: Sequence[Postings]) -> Postings:
+    """Several lists, one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Postings(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def find(
@@ -66,14 +70,15 @@ def find(
     if segments:
         hashes = np.array(list(map(hash_term, encoded)), np.uint64)
         for segment in segments:
-            for held, postings in zip(parts, segment.find(hashes, encoded), strict=True):
-                if postings is not None:
+            for which, position, postings in segment.find(hashes, encoded):
+                if position not in segment.sound:
                     insist_postings(postings, n)
-                    held.append(postings)
+                    segment.sound.add(position)
+                parts[which].append(postings)
     for held, name in zip(parts, encoded, strict=True):
-        postings = tail.find(name)
-        if postings is not None:
-            held.append(postings)
+        newest = tail.find(name)
+        if newest is not None:
+            held.append(newest)
     found = []
     for (term, count), held in zip(counts.items(), parts, strict=True):
         live = held if alive is None else [_living(part, alive) for part in held]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -69,6 +69,7 @@ class Segment:
         lengths: uint8, uint16 or int32, whichever holds the longest, shape (p,): how many terms
             the record of each posting has. Kept beside the postings, since a look-up by slot
             costs a cache miss each, more than all the rest of the formula.
+        sound: Positions of ``hashes`` whose postings were found to be usable: asked once.
     """
 
     hashes: NDArray[np.uint64]
@@ -80,36 +81,55 @@ class Segment:
     big_at: NDArray[np.int64]
     big_tf: NDArray[np.int32]
     lengths: NDArray[Any]
+    sound: set[int] = field(default_factory=set, compare=False, repr=False)
 
-    def find(self, hashes: NDArray[np.uint64], terms: Sequence[bytes]) -> list[Postings | None]:
-        """The postings of each term (with its hash), None where it does not occur.
+    def find(
+        self, hashes: NDArray[np.uint64], terms: Sequence[bytes]
+    ) -> list[tuple[int, int, Postings]]:
+        """Where each term that occurs was asked for, its position in ``hashes``, its postings.
+
+        Args:
+            hashes: uint64, one a term.
+            terms: Distinct ones.
 
         Raises:
             CorruptionError: If an offset leads out of its array.
         """
         held = self.hashes
-        found: list[Postings | None] = [None] * len(terms)
         at = np.searchsorted(held, hashes)
-        hit = np.flatnonzero(held[np.minimum(at, len(held) - 1)] == hashes)
-        for which, first in zip(hit.tolist(), at[hit].tolist(), strict=True):
+        hit = np.flatnonzero(held.take(at, mode="clip") == hashes)
+        places = at.take(hit)
+        starts, ends = (self.term_offsets.take(places + i).tolist() for i in (0, 1))
+        froms, tos = (self.offsets.take(places + i).tolist() for i in (0, 1))
+        text = self.term_bytes.data
+        found = []
+        for i, (which, first) in enumerate(zip(hit.tolist(), places.tolist(), strict=True)):
+            # A wrong term, also where an offset is damaged, goes the long way.
+            if starts[i] >= 0 and text[starts[i] : ends[i]] == terms[which]:
+                found.append((which, first, self._postings(froms[i], tos[i])))
+                continue
             position = first
             while self.term(position) != terms[which]:  # an equal hash, an unequal term
                 position += 1
                 if position == len(held) or held[position] != held[first]:
                     break
             else:
-                found[which] = self.postings(position)
+                found.append((which, position, self.postings(position)))
         return found
 
     def term(self, position: int) -> bytes:
         """The term at a position of ``hashes``."""
-        start, end = self._run(self.term_offsets, position, len(self.term_bytes))
+        start, end = self.term_offsets[position : position + 2].tolist()
+        if not 0 <= start <= end <= len(self.term_bytes):
+            raise CorruptionError(_DAMAGED)
         return self.term_bytes[start:end].tobytes()
 
     def postings(self, position: int) -> Postings:
         """The postings of the term at a position of ``hashes``."""
-        start, end = self._run(self.offsets, position, len(self.slots))
-        if start == end:
+        return self._postings(*self.offsets[position : position + 2].tolist())
+
+    def _postings(self, start: int, end: int) -> Postings:
+        if not 0 <= start < end <= len(self.slots):
             raise CorruptionError(_DAMAGED)
         tf: NDArray[Any] = self.tf[start:end]
         if len(self.big_at):
@@ -121,14 +141,6 @@ class Segment:
                 tf = tf.astype(np.int32)
                 tf[at] = self.big_tf[first:last]
         return Postings(self.slots[start:end], tf, self.lengths[start:end])
-
-    @staticmethod
-    def _run(offsets: NDArray[np.int64], position: int, size: int) -> tuple[int, int]:
-        """From where to where a run goes, in an array of that size."""
-        start, end = offsets[position : position + 2].tolist()
-        if not 0 <= start <= end <= size:
-            raise CorruptionError(_DAMAGED)
-        return start, end
 
 
 def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:

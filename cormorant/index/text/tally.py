@@ -1,0 +1,160 @@
+"""What do records score, summed term by term, and how do the scores spread?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cormorant.index.contract import Mask
+from cormorant.index.text.bm25 import Formula
+from cormorant.index.text.lookup import QueryTerm, together
+from cormorant.index.text.segment import Postings
+
+__all__ = ["Spread", "Tally", "distinct"]
+
+_BLOCK: Final = 4096  # scores squared and summed in float32 before float64 takes over
+_CANCELLED: Final = 1e-3  # a variance below this share of the mean square is computed anew
+_ROUNDING: Final = 4e-7  # a deviation below this share of the scores is float32's own
+_SPARSE: Final = 8  # sorting a slot costs about what passing over this many does
+
+
+class Spread(NamedTuple):
+    """Over all live records, those that score 0 included; ``largest`` is the best score."""
+
+    mean: float
+    std: float
+    largest: float
+
+
+class Tally:
+    """The scores of one query, summed as far as they were needed: the rarest terms first.
+
+    The order a record's score is summed in is the same however far it went and whoever goes
+    on: so is every bit of it.
+
+    Args:
+        terms: Rarest first.
+        formula: BM25 over the live records.
+        n: Slots there are.
+        mask: bool, shape (n,): who is scored at all; None: everyone.
+
+    Attributes:
+        terms: As given.
+        weights: float32, one a term: count · idf, which no posting's worth exceeds.
+        scores: float32: by slot, of the first ``done`` terms.
+        done: How many terms are summed.
+        read: Postings they have.
+    """
+
+    def __init__(
+        self, terms: Sequence[QueryTerm], formula: Formula, n: int, mask: Mask | None = None
+    ) -> None:
+        self.terms = terms
+        self.weights = np.array(
+            [term.times * formula.idf(term.df) for term in terms], dtype=np.float32
+        )
+        self._formula = formula
+        self._mask = mask
+        self._blocks = np.zeros((-(-n // _BLOCK), _BLOCK), np.float32)
+        self.scores = self._blocks.reshape(-1)[:n]
+        self._slots: list[NDArray[np.int32]] = []
+        self._impacts: list[NDArray[np.float32]] = []
+        self.done = 0
+        self.read = self._summed = 0
+
+    def add(self, upto: int) -> None:
+        """Sum the terms up to one; together, so that rare ones cost no calls of their own."""
+        terms = self.terms[self.done : upto]
+        if not terms:
+            return
+        counts = [term.df for term in terms]
+        self.read += sum(counts)
+        postings = together([part for term in terms for part in term.parts])
+        weights = np.repeat(self.weights[self.done : upto], counts)
+        if self._mask is not None:
+            kept = np.flatnonzero(self._mask.take(postings.slots))
+            postings, weights = postings.at(kept), weights.take(kept)
+            counts = np.diff(np.searchsorted(kept, np.cumsum(counts)), prepend=0).tolist()
+        impact = self._formula.saturation(postings, weights)
+        np.add.at(self.scores, postings.slots, impact)
+        self._slots.append(postings.slots)
+        at = 0
+        for count in counts:
+            self._impacts.append(impact[at : at + count])
+            at += count
+        self._summed += at
+        self.done = upto
+
+    def touched(self) -> NDArray[np.int32]:
+        """The slots of the postings summed so far, as they came: one may come several times."""
+        if len(self._slots) == 1:
+            return self._slots[0]
+        return np.concatenate(self._slots) if self._slots else np.empty(0, np.int32)
+
+    def rarest(self, count: int) -> Iterator[NDArray[np.int32]]:
+        """Slots as :meth:`touched`, those of the rarest terms: about ``count``, then all."""
+        if self._slots and len(self._slots[0]) > 2 * count:
+            yield self._slots[0][:count]
+        yield self.touched()
+
+    def above(self, least: float) -> NDArray[np.int64]:
+        """The slots that score at least so much so far, and more than 0; ascending."""
+        if self._summed * _SPARSE < len(self.scores):
+            slots = self.touched()
+            if least > 0:
+                slots = slots[self.scores.take(slots) >= least]
+            return distinct(slots).astype(np.int64)
+        high = self.scores >= least if least > 0 else self.scores > 0
+        return np.flatnonzero(high)
+
+    def worth(self, number: int, postings: Postings) -> NDArray[np.float32]:
+        """What some postings of one term are worth, to the bit that :meth:`add` sums."""
+        return self._formula.saturation(postings, self.weights[number])
+
+    # -- of everyone ---------------------------------------------------------------------
+
+    def of(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The whole scores of some slots, in their order."""
+        self.add(len(self.terms))
+        return self.scores.take(slots)
+
+    @cached_property
+    def matched(self) -> int:
+        """How many records score more than 0."""
+        self.add(len(self.terms))
+        if self._summed * _SPARSE < len(self.scores):
+            return len(self.above(0.0))
+        return int(np.count_nonzero(self.scores > 0))
+
+    def spread(self, records: int) -> Spread:
+        """Mean and deviation over ``records`` live ones; dead ones score 0 here."""
+        if not self.terms:
+            return Spread(0.0, 0.0, 0.0)
+        self.add(len(self.terms))
+        # Term by term, so that it depends neither on what was summed together nor on the dead;
+        # summed pairwise: float32 is enough.
+        mean = sum(float(np.add.reduce(impact)) for impact in self._impacts) / records
+        squares = np.einsum("ij,ij->i", self._blocks, self._blocks)
+        square = float(squares.sum(dtype=np.float64)) / records
+        variance = square - mean * mean
+        if variance < _CANCELLED * square:
+            off = self.scores[self.scores > 0].astype(np.float64) - mean
+            rest = (records - self.matched) * mean * mean
+            variance = float(np.add.reduce(off * off) + rest) / records
+        std = math.sqrt(max(variance, 0.0))
+        if std <= _ROUNDING * math.sqrt(square):
+            std = 0.0
+        return Spread(mean, std, float(self.scores.max()))
+
+
+def distinct(slots: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Each once, ascending; np.unique would hold the interpreter lock."""
+    ordered = np.sort(slots)
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
