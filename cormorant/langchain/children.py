@@ -34,7 +34,6 @@ __all__ = [
     "checked",
     "cut",
     "innermost",
-    "only_sync",
     "passed",
     "refuse_dropped",
     "takes",
@@ -149,17 +148,6 @@ def innermost(child: Runnable[Any, Any]) -> Runnable[Any, Any]:
     while isinstance(child, RunnableBindingBase):
         child = child.bound
     return child
-
-
-def only_sync(child: Runnable[Any, Any]) -> bool:
-    """Whether its async method is LangChain's own, which only waits for a thread."""
-    inner = innermost(child)
-    if isinstance(inner, RunnableLambda):
-        return not hasattr(inner, "afunc")
-    return (
-        isinstance(inner, BaseRetriever)
-        and type(inner)._aget_relevant_documents is BaseRetriever._aget_relevant_documents  # noqa: SLF001
-    )
 
 
 def _refusal(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -21,9 +21,13 @@ from cormorant.errors import CormorantError, EmbeddingError, UsageError
 from cormorant.langchain.embeddings.naming import identity, model_name, uncached
 from cormorant.langchain.embeddings.vectors import as_matrix, as_vector
 from cormorant.langchain.pool import in_pool
+from cormorant.langchain.time_limit import time_left, to_thread
 from cormorant.store.fingerprint import Fingerprint
 
 __all__ = ["Embedder", "check_embedding"]
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 _RETRYABLE = frozenset({408, 409, 425, 429})
 
@@ -93,16 +97,22 @@ class Embedder(Embeddings):
     @override
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         if not self._awaits_documents:
-            return await in_pool(self._executor(), self.embed_documents, texts)
+            return await self._in_thread(self.embed_documents, texts)
         with self._failures():
             return await self.embedding.aembed_documents(texts)
 
     @override
     async def aembed_query(self, text: str) -> list[float]:
         if not self.awaits_query:
-            return await in_pool(self._executor(), self.embed_query, text)
+            return await self._in_thread(self.embed_query, text)
         with self._failures():
             return await self.embedding.aembed_query(text)
+
+    async def _in_thread(self, work: Callable[[A], T], argument: A) -> T:
+        if time_left() is None:
+            return await in_pool(self._executor(), work, argument)
+        # One that overruns must not keep a thread that everybody else shares.
+        return await to_thread(self.embedding, work, argument)
 
     def matrix(self, returned: Any, count: int) -> NDArray[np.float32]:
         """What ``embed_documents`` returned, checked: float32, shape (count, dim).

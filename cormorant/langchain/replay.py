@@ -117,6 +117,10 @@ class RecordedLLM(BaseChatModel):
     def _llm_type(self) -> str:
         return "cormorant-recorded"
 
+    def asks(self) -> list[Runnable[Any, Any]]:
+        """What it waits for."""
+        return [] if self.llm is None else [self.llm]
+
     @property
     @override
     def _identifying_params(self) -> dict[str, Any]:

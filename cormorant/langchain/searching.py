@@ -19,6 +19,7 @@ from cormorant.index.vector import relevance
 from cormorant.langchain.over_store import OverStore
 from cormorant.langchain.provenance import Answer, from_result, with_scores
 from cormorant.langchain.request import Request, check_text
+from cormorant.langchain.time_limit import time_left
 from cormorant.model import Explanation, Query, Result, VectorLike
 
 __all__ = ["Searching"]
@@ -44,7 +45,8 @@ class Searching(OverStore):
 
     async def _aanswer(self, request: Request, text: str, shape: Shape[T]) -> T:
         embedder = self._embedder
-        if not request.needs_vector or embedder is None or not embedder.awaits_query:
+        at_once = embedder is None or (not embedder.awaits_query and time_left() is None)
+        if not request.needs_vector or embedder is None or at_once:
             return await self._in_pool(self._answer, request, text, shape)
         check_text(text)
         await self._guard.averify()

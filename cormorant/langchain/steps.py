@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from langchain_core.runnables.config import run_in_executor
+from cormorant.langchain.blocking import awaited
+from cormorant.langchain.time_limit import to_thread
 
 __all__ = ["Call", "Steps", "arun", "in_thread", "on", "run"]
 
@@ -32,13 +33,13 @@ def on(owner: Any, method: str, *args: Any, **kwargs: Any) -> Call:
     """A method, which LangChain's ``a…`` is the async form of."""
     return Call(
         lambda: getattr(owner, method)(*args, **kwargs),
-        lambda: getattr(owner, f"a{method}")(*args, **kwargs),
+        lambda: awaited(owner, method, *args, **kwargs),
     )
 
 
 def in_thread(work: Callable[[], Any]) -> Call:
     """Work that has no async form: a thread does it, so that the event loop is not held."""
-    return Call(work, lambda: run_in_executor(None, work))
+    return Call(work, lambda: to_thread(work, work))
 
 
 def run(steps: Steps[T]) -> T:

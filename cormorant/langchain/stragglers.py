@@ -55,7 +55,7 @@ class Job(Generic[T]):
     def wait(self, seconds: float) -> bool:
         """Whether it is done by then; if not, it is left to itself."""
         try:
-            wait_for([self._future], seconds)
+            wait_for([self._future], min(seconds, threading.TIMEOUT_MAX))
         finally:
             self._leave()
         return not self._left

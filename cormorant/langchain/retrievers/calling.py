@@ -20,12 +20,12 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config, set_config_context
 
 from cormorant import defaults
+from cormorant.langchain.blocking import only_sync
 from cormorant.langchain.carried import scope_of
 from cormorant.langchain.children import (
     checked,
     cut,
     innermost,
-    only_sync,
     passed,
     refuse_dropped,
     takes,
@@ -104,6 +104,21 @@ class Run:
             mark_inner(context)
             return await alimited(context, lambda: work(config), _stage(who, name, share))
 
+    async def in_thread(
+        self,
+        work: Callable[[RunnableConfig], T],
+        tag: str | None = None,
+        *,
+        who: Any,
+        name: str | None = None,
+        share: float | None = None,
+    ) -> T:
+        """Like :meth:`within`, for sync work that is asked for on the event loop."""
+        config = self.sync.child_config(tag)
+        with set_config_context(config) as context:
+            mark_inner(context)
+            return await limited_in_thread(context, lambda: work(config), _stage(who, name, share))
+
     def call(
         self, child: RetrieverLike, query: str, *, tag: str | None = None, **arguments: Any
     ) -> Answer:
@@ -136,24 +151,14 @@ class Run:
         # LangChain's async method of a retriever that has none takes no arguments, and its thread
         # would be one of asyncio's few: one that overruns must not keep it.
         if only_sync(child) and (given or time_left() is not None):
-            found = await self._in_thread(child, query, tag, given)
+            found = await self.in_thread(
+                lambda config: child.invoke(query, config, **given), tag, who=child
+            )
         else:
             found = await self.awithin(
                 lambda config: child.ainvoke(query, config, **given), tag, who=child
             )
         return checked(found, child, arguments, scope_of(self.config))
-
-    async def _in_thread(
-        self, child: RetrieverLike, query: str, tag: str | None, given: dict[str, Any]
-    ) -> Any:
-        config = self.sync.child_config(tag)
-        with set_config_context(config) as context:
-            mark_inner(context)
-            return await limited_in_thread(
-                context,
-                lambda: child.invoke(query, config, **given),
-                _stage(child),
-            )
 
 
 def _stage(who: Any, name: str | None = None, share: float | None = None) -> Stage:

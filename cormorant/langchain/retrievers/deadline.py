@@ -12,7 +12,8 @@ from langchain_core.runnables.base import RunnableBindingBase
 from typing_extensions import override
 
 from cormorant.errors import ConfigError
-from cormorant.langchain.children import innermost, only_sync
+from cormorant.langchain.blocking import only_sync
+from cormorant.langchain.children import innermost
 from cormorant.langchain.configured import Configured
 from cormorant.langchain.time_limit import Stage, alimited, limited, limited_in_thread
 from cormorant.langchain.wrappers import Wrapper

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import UsageError
+from cormorant.langchain.blocking import awaited, each, only_sync
 from cormorant.langchain.embedder import check_embedding
 from cormorant.langchain.embeddings import as_matrix, identity
 from cormorant.langchain.embeddings.naming import uncached
@@ -30,6 +31,7 @@ from cormorant.langchain.retrievers.asking.rewriting import (
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.fusing.legs import OnError
+from cormorant.langchain.time_limit import time_left, to_thread
 
 __all__ = ["DEFAULT_PROMPT", "HypotheticalDocumentEmbedder"]
 
@@ -142,7 +144,9 @@ class HypotheticalDocumentEmbedder(Embeddings):
     @override
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """Like :meth:`embed_documents`, awaiting the base."""
-        return await self.base_embeddings.aembed_documents(texts)
+        vectors: list[list[float]]
+        vectors = await awaited(self.base_embeddings, "embed_documents", texts)
+        return vectors
 
     @override
     def embed_query(self, text: str) -> list[float]:
@@ -183,16 +187,17 @@ class HypotheticalDocumentEmbedder(Embeddings):
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             passages, says = [], [self._alone(error)]
         base = self.base_embeddings
-        vectors = await base.aembed_documents(passages) if passages else []
+        vectors = await awaited(base, "embed_documents", passages) if passages else []
         if self.include_query or not passages:
-            vectors = [*vectors, await base.aembed_query(text)]
+            vectors = [*vectors, await awaited(base, "embed_query", text)]
         return self.combine_embeddings(vectors), passages, says
 
     def _written(self, text: str, config: RunnableConfig | None, run: Run | None) -> list[Any]:
         chain = self.llm_chain
 
         def write(config: RunnableConfig) -> list[Any]:
-            return chain.batch([text] * self.passages, config, return_exceptions=True)
+            inputs = [text] * self.passages
+            return each(chain, inputs, config, name=_TAG, return_exceptions=True)
 
         if run is not None:
             return run.within(write, _TAG, who=chain, name=_TAG, share=defaults.REWRITE_SHARE)
@@ -204,6 +209,8 @@ class HypotheticalDocumentEmbedder(Embeddings):
         self, text: str, config: RunnableConfig | None, run: Run | None
     ) -> list[Any]:
         chain = self.llm_chain
+        if only_sync(chain) and time_left() is not None:
+            return await to_thread(chain, self._written, text, config, run and run.sync)
 
         async def write(config: RunnableConfig) -> list[Any]:
             return await chain.abatch([text] * self.passages, config, return_exceptions=True)

@@ -17,6 +17,7 @@ from langchain_core.runnables import Runnable
 from cormorant import defaults
 from cormorant.analysis.normalise import normalise
 from cormorant.errors import CormorantError, ScopeError, UsageError
+from cormorant.langchain.blocking import only_sync
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.answers import text_of
 from cormorant.langchain.retrievers.asking.chatter import (
@@ -28,6 +29,7 @@ from cormorant.langchain.retrievers.asking.chatter import (
 )
 from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.fusing.legs import OnError
+from cormorant.langchain.time_limit import time_left
 
 __all__ = [
     "RewriteError",
@@ -73,6 +75,14 @@ def ask_model(run: Run, chain: Runnable[Any, Any], input: Any, tag: str) -> Any:
 
 async def aask_model(run: Run, chain: Runnable[Any, Any], input: Any, tag: str) -> Any:
     """Like :func:`ask_model`, awaiting the chain's own async method."""
+    if only_sync(chain) and time_left() is not None:
+        return await run.in_thread(
+            lambda config: chain.invoke(input, config),
+            tag,
+            who=chain,
+            name=tag,
+            share=defaults.REWRITE_SHARE,
+        )
     return await run.awithin(
         lambda config: chain.ainvoke(input, config),
         tag,

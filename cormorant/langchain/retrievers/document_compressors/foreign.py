@@ -19,7 +19,7 @@ from langchain_core.runnables import Runnable
 from typing_extensions import override
 
 from cormorant.errors import UsageError
-from cormorant.langchain.children import only_sync
+from cormorant.langchain.blocking import only_sync
 from cormorant.langchain.provenance import Answer, Provenance, attach, journeyed, of
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
 from cormorant.langchain.retrievers.document_compressors.wrapped import Wrapped, compressors_in

@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import QueryError
+from cormorant.langchain.blocking import only_sync
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.answers import text_of
 from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, model_of
@@ -34,6 +35,7 @@ from cormorant.langchain.retrievers.document_compressors.compressor import (
     RerankError,
 )
 from cormorant.langchain.retrievers.document_compressors.ranking import placed
+from cormorant.langchain.time_limit import time_left, to_thread
 
 __all__ = ["LLMListwiseRerank", "RankDocuments"]
 
@@ -140,6 +142,8 @@ class LLMListwiseRerank(Compressor):
 
     @override
     async def _acompress(self, call: Call) -> Answer:
+        if only_sync(self.reranker) and time_left() is not None:
+            return await to_thread(self, self._compress, call)
         order, notes = list(range(len(call.answer))), dict[str, None]()
         for start, end in self._windows(len(order)):
             seen = [call.answer[position] for position in order[start:end]]
@@ -208,6 +212,10 @@ class Ordering(RunnableSerializable[dict[str, Any], list[Document]]):
     as_text: bool
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    def asks(self) -> list[Runnable[Any, Any]]:
+        """What it waits for."""
+        return [self.ids]
 
     @override
     def invoke(

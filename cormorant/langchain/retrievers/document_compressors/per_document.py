@@ -10,6 +10,7 @@ from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable
 
+from cormorant.langchain.blocking import each, only_sync
 from cormorant.langchain.retrievers.asking.answers import (
     GetInput,
     default_get_input,
@@ -20,6 +21,7 @@ from cormorant.langchain.retrievers.document_compressors.compressor import (
     Compressor,
     RerankError,
 )
+from cormorant.langchain.time_limit import time_left, to_thread
 
 __all__ = ["PerDocument"]
 
@@ -80,10 +82,13 @@ class PerDocument(Compressor):
 
     def _replies(self, call: Call) -> Sequence[Any]:
         """The chain's replies, one per document."""
-        return self._checked(call, self.llm_chain.batch(self._inputs(call), call.config))
+        replies = each(self.llm_chain, self._inputs(call), call.config, name=self.get_name())
+        return self._checked(call, replies)
 
     async def _areplies(self, call: Call) -> Sequence[Any]:
         """Like :meth:`_replies`, awaiting the chain."""
+        if only_sync(self.llm_chain) and time_left() is not None:
+            return await to_thread(self, self._replies, call)
         return self._checked(call, await self.llm_chain.abatch(self._inputs(call), call.config))
 
     def _inputs(self, call: Call) -> list[Any]:

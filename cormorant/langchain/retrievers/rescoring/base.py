@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 from typing_extensions import override
 
@@ -21,6 +20,7 @@ from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.fusing.base import check_depth
 from cormorant.langchain.retrievers.fusing.legs import own_k
 from cormorant.langchain.retrievers.rescoring.relevance import relevances
+from cormorant.langchain.time_limit import to_thread
 from cormorant.model import Step
 
 __all__ = ["Factor", "Rescoring"]
@@ -90,7 +90,7 @@ class Rescoring(Retriever):
         k, arguments = self._depth(asked)
         found = await run.acall(self.retriever, query, tag="retriever", **arguments)
         # In a thread: formulas are the user's, and may take their time.
-        return await run_in_executor(None, self._rescored, found, query, k)
+        return await to_thread(self, self._rescored, found, query, k)
 
     def _depth(self, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         k = asked.get("k", self.k)
