@@ -1,4 +1,4 @@
-"""Models that write questions, grade passages and check answers; and texts that would steer them."""
+"""Models that write questions, grade passages, check answers; and texts that would steer them."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def generate_questions(store: Door, llm: object, **arguments: Any) -> MadeQuesti
         >>> from langchain_core.language_models import FakeListChatModel
         >>> store = cormorant.open(":memory:")
         >>> _ = store.add([{"id": "a", "text": "The tide turns at noon, and the boats go out."}])
-        >>> model = FakeListChatModel(responses=["Sure! 1. When do boats leave?"])
+        >>> model = FakeListChatModel(responses=["1. When do boats leave?"])
         >>> made = generate_questions(store, model)
         >>> list(made.golden.queries.values()), list(made.golden.qrels.values())
         (['When do boats leave?'], [{'a': 1}])
