@@ -28,6 +28,9 @@ __all__ = [
     "HYBRID_VECTOR_WEIGHT",
     "HYDE_PASSAGES",
     "INDEX_MIN_ROWS",
+    "JUDGED_DEPTH",
+    "KAPPA",
+    "KAPPA_LABELS",
     "LANGCHAIN_K",
     "LARGE_K",
     "LISTWISE_WINDOW",
@@ -69,6 +72,7 @@ __all__ = [
     "TIME_WEIGHTED_CANDIDATES",
     "TITLE_WEIGHT",
     "TOP_K",
+    "TWIN_LIKENESS",
     "WEIGHT",
     "leg_fetch_k",
 ]
@@ -92,6 +96,11 @@ BM25_B: Final = 0.75  # Lucene
 CONFIDENCE: Final = 0.95  # of intervals; a difference is significant at 1 minus this
 RESAMPLES: Final = 10_000  # of the randomisation test and the bootstrap: .05 is met to ± .002
 RESAMPLING_SEED: Final = 0
+
+JUDGED_DEPTH: Final = 10  # places of each run that are judged by hand; the usual metrics read 10
+KAPPA: Final = 0.6  # a model judges like people from here on: "substantial", Landis and Koch, 1977
+KAPPA_LABELS: Final = 50  # pairs it is measured on: its standard error is then about .1
+TWIN_LIKENESS: Final = 0.8  # share of common words that makes two records near-duplicates
 
 STATISTICS_SAMPLE: Final = 2048  # rows whose scores stand for the collection's mean and deviation
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from cormorant import defaults
 from cormorant.cli.asking import open_existing
 from cormorant.cli.judge_screen import HELP, KEYS, card, key
 from cormorant.cli.verb import (
@@ -53,7 +54,11 @@ def _arguments(parser: ArgumentParser) -> None:
         "by vector and by both)",
     )
     parser.add_argument(
-        "--depth", type=int, default=10, metavar="N", help="places of each run (default: 10)"
+        "--depth",
+        type=int,
+        default=defaults.JUDGED_DEPTH,
+        metavar="N",
+        help=f"places of each run (default: {defaults.JUDGED_DEPTH})",
     )
     parser.add_argument(
         "--qrels",

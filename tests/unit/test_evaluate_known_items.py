@@ -196,3 +196,30 @@ def test_twins_are_those_a_comparison_of_all_pairs_finds(bilingual):
         }
         assert twins_of(texts, everything, likeness=likeness) == expected
     assert any(len(each) > 1 for each in twins_of(texts, everything).values())
+
+
+def test_no_question_is_asked_twice_across_kinds_and_strata():
+    store = store_of(
+        [
+            {
+                "id": str(i),
+                "text": f"# Opening hours\npage {i}",
+                "metadata": {"title": "Opening hours"},
+            }
+            for i in range(5)
+        ]
+    )
+    made = known_items(store, kinds=["title", "heading"])
+    assert list(made.kinds.values()) == ["title"]
+
+
+def test_a_stratum_for_each_record_is_no_more_work_than_none(bilingual):
+    store = store_of(
+        [
+            {"id": r.id, "text": r.text, "metadata": {"number": at}}
+            for at, r in enumerate(bilingual.records())
+        ]
+    )
+    made = known_items(store, per_kind=7, kinds=["sentence"], stratify="number")
+    assert len(made.golden.queries) == 7
+    assert len(set(made.sources.values())) == 7

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.evaluate.judgements.agreement import Agreement, Weights, qrels_agreement
 from cormorant.evaluate.judgements.kept import StoreJudgements
@@ -15,13 +16,7 @@ from cormorant.evaluate.judgements.ledger import JudgementFile, Origin
 from cormorant.evaluate.qrels import Qrels
 from cormorant.store.door import Door
 
-__all__ = ["KAPPA", "LABELS", "Believed", "ModelJudgements", "NotBelieved"]
-
-KAPPA: Final = 0.6
-"""Agreement from which on a model is believed: "substantial", Landis and Koch, Biometrics 1977."""
-
-LABELS: Final = 50
-"""Human judgements it must be measured on."""
+__all__ = ["Believed", "ModelJudgements", "NotBelieved"]
 
 
 class NotBelieved(UsageError):
@@ -79,8 +74,8 @@ class ModelJudgements:
         self,
         human: Mapping[str, Mapping[str, float]],
         *,
-        threshold: float = KAPPA,
-        least: int = LABELS,
+        threshold: float = defaults.KAPPA,
+        least: int = defaults.KAPPA_LABELS,
         weights: Weights | None = "linear",
     ) -> Believed:
         """The judgements as ones that may be used, if they agree with people's.

@@ -11,8 +11,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
+from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.evaluate.golden import Golden
 from cormorant.evaluate.judgements.asking import (
@@ -24,7 +26,7 @@ from cormorant.evaluate.judgements.asking import (
     title,
     with_words_out,
 )
-from cormorant.evaluate.judgements.twins import TWIN, Twins
+from cormorant.evaluate.judgements.twins import Twins
 from cormorant.evaluate.judgements.words import folded, number_of, words
 from cormorant.model import FilterLike, Record
 from cormorant.store.door import Door
@@ -33,7 +35,7 @@ __all__ = ["KnownItems", "known_items"]
 
 _MANY: Final = 20  # records that answer a question: more, and it asks for none of them
 _WORDS: Final = {"rare": (3,), "common": (4, 6, 8)}  # asked with more where fewer fit too many
-_SPARE: Final = 2  # times what is wanted: some turn out to be answered by too many records
+_SPARE: Final = 4  # times what is wanted: some turn out to be answered by too many records
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def known_items(
     stratify: str | None = None,
     title_fields: Sequence[str] = ("title",),
     drop: float = 0.3,
-    twin: float = TWIN,
+    twin: float = defaults.TWIN_LIKENESS,
     filter: FilterLike | None = None,
     seed: int = 0,
 ) -> KnownItems:
@@ -181,14 +183,18 @@ class _Drawn:
             self._kept[each.kind, stratum] = dict(few)
 
     def items(self) -> list[_Item]:
-        """All that were drawn, one for each question: strata may share titles."""
-        found: dict[tuple[str, str], _Item] = {}
-        for kept in self._kept.values():
-            for _, item in heapq.nsmallest(self._wanted, kept.values(), key=lambda one: one[0]):
-                before = found.get((item.kind, item.key))
-                if before is None or item.stratum < before.stratum:
-                    found[item.kind, item.key] = item
-        return list(found.values())
+        """As many as are needed of each kind, in turn from its strata, no question twice."""
+        found: dict[str, dict[str, _Item]] = {}
+        for (kind, _), kept in sorted(self._kept.items(), key=lambda one: one[0]):
+            few = heapq.nsmallest(self._wanted, kept.values(), key=lambda one: one[0])
+            for _, item in few:
+                # Strata may share titles.
+                found.setdefault(kind, {}).setdefault(item.key, item)
+        return [
+            item
+            for of_kind in found.values()
+            for item in islice(_spread(list(of_kind.values()), self._seed), self._wanted)
+        ]
 
 
 def _written(value: Any) -> str:
@@ -346,11 +352,13 @@ def _chosen(items: Iterable[_Item], per_kind: int, kinds: Sequence[str], seed: i
 
 
 _WANTING: Final[Mapping[str, str]] = {
-    "title": "no more records have a title of their own. See title_fields.",
-    "heading": "no more records have a Markdown heading (# …) of their own.",
-    "sentence": f"no more records have a sentence of 5 to 60 words that at most {_MANY} share.",
-    "rare": f"no more records have words that at most {_MANY} share.",
-    "common": f"no more records have common words that together at most {_MANY} share.",
+    "title": "too few records have a title of their own. See title_fields.",
+    "heading": "too few records have a Markdown heading (# …) of their own.",
+    "sentence": f"too few of the records drawn have a sentence of 5 to 60 words that at most "
+    f"{_MANY} share.",
+    "rare": f"too few of the records drawn have rare words that at most {_MANY} share.",
+    "common": f"too few of the records drawn have common words that together at most {_MANY} "
+    "share.",
 }
 
 

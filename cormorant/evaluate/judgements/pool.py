@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.evaluate.judgements.words import number_of
 from cormorant.evaluate.run import Run
@@ -12,7 +13,11 @@ __all__ = ["pool"]
 
 
 def pool(
-    runs: Sequence[Run], queries: Mapping[str, str], *, depth: int = 10, seed: int = 0
+    runs: Sequence[Run],
+    queries: Mapping[str, str],
+    *,
+    depth: int = defaults.JUDGED_DEPTH,
+    seed: int = 0,
 ) -> dict[str, tuple[str, ...]]:
     """The first ``depth`` documents of every run, each once, in an order that tells nothing.
 

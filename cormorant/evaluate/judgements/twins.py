@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
 
+from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.evaluate.judgements.words import words
 from cormorant.model import Record
 
-__all__ = ["TWIN", "Twins", "twins_of"]
-
-TWIN: Final = 0.8
-"""Share of common words from which on two texts are near-duplicates."""
+__all__ = ["Twins", "twins_of"]
 
 
 class Twins:
@@ -41,7 +38,7 @@ class Twins:
         self,
         texts: Mapping[str, str],
         *,
-        likeness: float = TWIN,
+        likeness: float = defaults.TWIN_LIKENESS,
         frequency: Mapping[str, int] | None = None,
     ) -> None:
         number = isinstance(likeness, (int, float)) and not isinstance(likeness, bool)
@@ -69,7 +66,7 @@ class Twins:
 
 
 def twins_of(
-    texts: Mapping[str, str], records: Iterable[Record], *, likeness: float = TWIN
+    texts: Mapping[str, str], records: Iterable[Record], *, likeness: float = defaults.TWIN_LIKENESS
 ) -> dict[str, tuple[str, ...]]:
     """The records near to each text, in the records' order.
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from langchain_core.messages import BaseMessage
 
+from cormorant import defaults
 from cormorant.analysis.stopwords import STOP_WORDS
 from cormorant.errors import CormorantError, UsageError
 from cormorant.evaluate import Golden, Qrels
 from cormorant.evaluate.judgements import twins_of
-from cormorant.evaluate.judgements.twins import TWIN
 from cormorant.evaluate.judgements.words import folded, number_of, words
 from cormorant.langchain.evaluation.asking import (
     Asker,
@@ -98,7 +98,7 @@ async def agenerate_questions(
     records: int = 50,
     per_record: int = 1,
     filter: FilterLike | None = None,
-    twin: float = TWIN,
+    twin: float = defaults.TWIN_LIKENESS,
     seed: int = 0,
     instructions: Mapping[str, str] | None = None,
     on_reply: Callable[[int], None] | None = None,
