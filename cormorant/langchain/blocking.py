@@ -7,9 +7,9 @@ in a thread that can be left to itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
-from typing import Any, Literal
+from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import LLM, BaseChatModel, SimpleChatModel
@@ -33,7 +33,13 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from cormorant.langchain.children import innermost
 from cormorant.langchain.time_limit import Stage, limited, time_left, to_thread
 
-__all__ = ["awaited", "each", "only_sync"]
+__all__ = ["aside", "awaited", "each", "only_sync"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SHORT: Final = 50  # documents: to copy and check one takes up to a tenth of a millisecond
+_SHORT_TEXT: Final = 5_000  # characters of a model's reply
 
 _QUICK = (BasePromptTemplate, BaseLLMOutputParser, RunnablePassthrough)
 _SYNC_MODELS = (BaseChatModel._agenerate, SimpleChatModel._agenerate, BaseLLM._agenerate)  # noqa: SLF001 - which async method a model has
@@ -46,6 +52,26 @@ def only_sync(child: Runnable[Any, Any]) -> bool:
     which might be the only one it has.
     """
     return _ways(child) == {"sync"}
+
+
+async def aside(given: object, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do work of our own: at once, or in a thread where it would hold the event loop.
+
+    Args:
+        given: What is worked on, documents or what a model wrote; its length decides.
+        work: What is done.
+        *args: Of the work.
+        **kwargs: Likewise.
+    """
+    text = given if isinstance(given, str) else getattr(given, "text", None)
+    length, short = (len(text), _SHORT_TEXT) if isinstance(text, str) else (_count(given), _SHORT)
+    if length <= short:
+        return work(*args, **kwargs)
+    return await to_thread(work, work, *args, **kwargs)
+
+
+def _count(given: object) -> int:
+    return len(given) if isinstance(given, (list, tuple, dict)) else 0
 
 
 async def awaited(owner: object, method: str, *args: Any, **kwargs: Any) -> Any:

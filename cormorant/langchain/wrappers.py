@@ -21,6 +21,7 @@ from langchain_core.runnables.retry import RunnableRetry
 from typing_extensions import override
 
 from cormorant.langchain import provenance
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.carried import scope_of
 from cormorant.langchain.children import checked, passed, takes
 from cormorant.langchain.filtering import both
@@ -52,9 +53,8 @@ class Retrieving(Runnable[Any, Any]):
         self, query: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Result:
         """Like :meth:`retrieve`, without holding the event loop."""
-        return provenance.result(
-            checked(await self.ainvoke(query, config, **kwargs), self, {}, None)
-        )
+        found = await self.ainvoke(query, config, **kwargs)
+        return await aside(found, lambda: provenance.result(checked(found, self, {}, None)))
 
     @override
     def bind(self, **kwargs: Any) -> Bound:
@@ -185,7 +185,7 @@ class Fallback(Wrapper, RunnableBindingBase[Any, Any]):
             config = complete_config(config)
             given, shown = self._given(kwargs, config)
             found = await self.bound.ainvoke(input, self._merge_configs(config), **given)
-            return self._told(found, kwargs, config, shown=shown)
+            return await aside(found, self._told, found, kwargs, config, shown=shown)
 
     def _given(self, kwargs: dict[str, Any], config: RunnableConfig) -> tuple[dict[str, Any], bool]:
         kwargs = dict(kwargs)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
 
@@ -28,11 +29,11 @@ from cormorant.langchain.retrievers import (
     EnsembleRetriever,
     MergerRetriever,
     MultiQueryRetriever,
-    fusing_retriever,
     merger_retriever,
-    several_questions,
 )
+from cormorant.langchain.retrievers.asking import chatter, several_questions
 from cormorant.langchain.retrievers.document_compressors.vectors import cosines
+from cormorant.langchain.retrievers.fusing import base as fusing
 from cormorant.langchain.retrievers.rescoring.moments import utc_now
 from cormorant.store.core import Core
 
@@ -249,7 +250,7 @@ async def test_a_part_on_the_loop_would_be_seen():
 
 
 LONG = [
-    (fusing_retriever, "fused", EnsembleRetriever),
+    (fusing, "fused", EnsembleRetriever),
     (merger_retriever, "zip_longest", MergerRetriever),
     (several_questions, "fused", MultiQueryRetriever),
 ]
@@ -273,5 +274,68 @@ async def test_long_lists_become_one_beside_the_loop(module, function, kind, mon
     else:
         made = kind(retrievers=legs)
     assert len(await made.ainvoke(QUESTION)) == 20
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+LONG_LISTS = [
+    *("BoostRetriever", "ContextualCompressionRetriever", "EnsembleRetriever"),
+    *("FreshnessRetriever", "HybridRetriever", "MergerRetriever", "MultiQueryRetriever"),
+    *("RePhraseQueryRetriever", "ScopedRetriever", *COMPRESSORS),
+]
+
+
+@pytest.mark.parametrize("name", LONG_LISTS)
+async def test_long_lists_are_checked_and_copied_beside_the_loop(name, monkeypatch):
+    """A thousand documents take tens of milliseconds to copy, at each stage they go through."""
+    threads: list[int] = []
+    real = Document.model_copy
+
+    def noted(self: Document, **kwargs: Any) -> Document:
+        threads.append(threading.get_ident())
+        return real(self, **kwargs)
+
+    docs = [doc(f"fish and boats {number}", str(number), year=2020) for number in range(200)]
+    given = Parts(child=lambda _: Fixed(docs=docs))
+    wide = {"BoostRetriever": 200, "FreshnessRetriever": 200, "HybridRetriever": 200}
+    many: dict[str, Any] = {"scope": {}} if name == "ScopedRetriever" else {}
+    if name in wide:
+        many = {"top_k" if name == "HybridRetriever" else "k": 200}
+        many |= {} if name == "HybridRetriever" else {"fetch_k": 200}
+    made = make(name, given, with_scores=True, **many)
+    monkeypatch.setattr(Document, "model_copy", noted)
+    if name in COMPRESSORS:
+        await made.ainvoke({"query": QUESTION, "documents": docs})
+    else:
+        await made.ainvoke(QUESTION)
+        await made.aretrieve(QUESTION)
+        await made.with_fallbacks([given.words()]).ainvoke(QUESTION)
+    given.close()
+    assert len(threads) >= 200
+    on_loop = threads.count(threading.get_ident())
+    # What a stage kept of them may be few enough to be handed on at once.
+    assert on_loop <= 50, f"{name} copied {on_loop} of {len(threads)} on the event loop's thread"
+
+
+@pytest.mark.parametrize(
+    "name", ["DecompositionRetriever", "HyDERetriever", "RePhraseQueryRetriever"]
+)
+async def test_long_replies_are_read_beside_the_loop(name, monkeypatch):
+    threads: list[int] = []
+    real = chatter._plain
+
+    def noted(text: str) -> str:
+        threads.append(threading.get_ident())
+        return real(text)
+
+    monkeypatch.setattr(chatter, "_plain", noted)
+    given = Parts()
+    reply = "\n".join(f"{number}. what do fish number {number} eat?" for number in range(1, 1000))
+    kind = public()[name]
+    over = given.store() if name == "HyDERetriever" else given.words()
+    llm = FakeListChatModel(responses=[reply])
+    made = kind.from_llm(llm, over) if name == "HyDERetriever" else kind.from_llm(over, llm)
+    await made.ainvoke(QUESTION)
+    given.close()
     assert threads
     assert threading.get_ident() not in threads

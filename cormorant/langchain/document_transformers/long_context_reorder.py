@@ -5,6 +5,7 @@ from __future__ import annotations
 from langchain_core.documents import Document
 from typing_extensions import override
 
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.document_transformers.transformer import Transformer
 from cormorant.langchain.provenance import journeyed
 from cormorant.langchain.retrievers.document_compressors.compressor import Call
@@ -52,7 +53,7 @@ class LongContextReorder(Transformer):
 
     @override
     async def _acompress(self, call: Call) -> list[Document]:
-        return self._compress(call)
+        return await aside(call.answer, self._compress, call)
 
 
 def _step(rank: int, place: int, count: int) -> Step:

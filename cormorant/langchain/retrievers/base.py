@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain import provenance
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.configured import Configured
 from cormorant.langchain.in_force import complete_config, of_call
 from cormorant.langchain.large_k import advised
@@ -120,11 +121,11 @@ class Retriever(Configured, Retrieving, BaseRetriever):
     ) -> list[Document]:
         with of_call(None):  # a wrapper may come past invoke
             run, asked, shown = self._asked(run_manager, kwargs)
-            answer = Answer.taken(self._find(check_text(query), run, **asked))
-            answer = advised(answer, self.get_name())
+            found = self._find(check_text(query), run, **asked)
+            answer = self._handed_on(found, with_scores=shown)
             if answer.degraded:
                 dispatch_custom_event(DEGRADED, list(answer.degraded), config=run.child_config())
-            return provenance.with_scores(answer) if shown else answer
+            return answer
 
     @override
     async def _aget_relevant_documents(
@@ -132,12 +133,16 @@ class Retriever(Configured, Retrieving, BaseRetriever):
     ) -> list[Document]:
         with of_call(None):
             run, asked, shown = self._asked(run_manager, kwargs)
-            answer = Answer.taken(await self._afind(check_text(query), run, **asked))
-            answer = advised(answer, self.get_name())
+            found = await self._afind(check_text(query), run, **asked)
+            answer = await aside(found, self._handed_on, found, with_scores=shown)
             if answer.degraded:
                 says = list(answer.degraded)
                 await adispatch_custom_event(DEGRADED, says, config=run.child_config())
-            return provenance.with_scores(answer) if shown else answer
+            return answer
+
+    def _handed_on(self, found: Iterable[Document], *, with_scores: bool) -> Answer:
+        answer = advised(Answer.taken(found), self.get_name())
+        return provenance.with_scores(answer) if with_scores else answer
 
     def _asked(
         self,

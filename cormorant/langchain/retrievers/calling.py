@@ -20,7 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config, set_config_context
 
 from cormorant import defaults
-from cormorant.langchain.blocking import only_sync
+from cormorant.langchain.blocking import aside, only_sync
 from cormorant.langchain.carried import scope_of
 from cormorant.langchain.children import (
     checked,
@@ -158,7 +158,7 @@ class Run:
             found = await self.awithin(
                 lambda config: child.ainvoke(query, config, **given), tag, who=child
             )
-        return checked(found, child, arguments, scope_of(self.config))
+        return await aside(found, checked, found, child, arguments, scope_of(self.config))
 
 
 def _stage(who: Any, name: str | None = None, share: float | None = None) -> Stage:

@@ -15,6 +15,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_con
 from typing_extensions import override
 
 from cormorant.errors import UsageError
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, check_retriever
 from cormorant.langchain.retrievers.asking.rewriting import (
@@ -163,7 +164,8 @@ class RePhraseQueryRetriever(Retriever):
         chain, input = self._asking(query, asked.pop("chat_history", None))
         says: tuple[str, ...] = ()
         try:
-            text = self._read(await aask_model(run, chain, input, "llm_chain"))
+            output = await aask_model(run, chain, input, "llm_chain")
+            text = await aside(output, self._read, output)
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             text, says = query, self._alone(error)
         found = await run.acall(self.retriever, text, tag="retriever", **self._reaching(asked))

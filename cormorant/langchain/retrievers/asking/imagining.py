@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import UsageError
-from cormorant.langchain.blocking import awaited, each, only_sync
+from cormorant.langchain.blocking import aside, awaited, each, only_sync
 from cormorant.langchain.embedder import check_embedding
 from cormorant.langchain.embeddings import as_matrix, identity
 from cormorant.langchain.embeddings.naming import uncached
@@ -183,7 +183,8 @@ class HypotheticalDocumentEmbedder(Embeddings):
     ) -> tuple[list[float], list[str], list[str]]:
         """Like :meth:`imagine`, awaiting model and base."""
         try:
-            passages, says = self._read(await self._awritten(text, config, run))
+            outputs = await self._awritten(text, config, run)
+            passages, says = await aside("".join(map(str, outputs)), self._read, outputs)
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             passages, says = [], [self._alone(error)]
         base = self.base_embeddings

@@ -19,6 +19,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_con
 from typing_extensions import override
 
 from cormorant import defaults
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, check_retriever
 from cormorant.langchain.retrievers.asking.rewriting import (
@@ -135,7 +136,7 @@ class SeveralQuestions(Retriever):
 
     async def _agenerated(self, question: str, run: Run) -> list[str]:
         output = await aask_model(run, self.llm_chain, {"question": question}, "llm_chain")
-        return self._read(output)
+        return await aside(output, self._read, output)
 
     def _read(self, output: Any) -> list[str]:
         made = questions(output, self.get_name())
@@ -161,7 +162,7 @@ class SeveralQuestions(Retriever):
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises
             prepared = self._alone(query, error)
         else:
-            prepared = self._prepared(query, made)
+            prepared = await aside(made, self._prepared, query, made)
         answers = await aask_all(run, self._legs(prepared, asked), query, self.on_error)
         # Long lists take tens of milliseconds, which the event loop need not wait for.
         return await run_in_executor(None, self._fused, prepared, answers, asked)

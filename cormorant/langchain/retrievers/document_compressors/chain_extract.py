@@ -10,6 +10,7 @@ from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from typing_extensions import override
 
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.provenance import journeyed
 from cormorant.langchain.retrievers.asking.answers import (
     default_get_input,
@@ -72,7 +73,8 @@ class LLMChainExtractor(PerDocument):
 
     @override
     async def _acompress(self, call: Call) -> Iterable[Document]:
-        return self._shortened(call, await self._areplies(call))
+        replies = await self._areplies(call)
+        return await aside(call.answer, self._shortened, call, replies)
 
     def _shortened(self, call: Call, replies: Sequence[Any]) -> list[Document]:
         kept = []

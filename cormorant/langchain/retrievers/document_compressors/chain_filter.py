@@ -11,6 +11,7 @@ from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from typing_extensions import override
 
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.provenance import journeyed
 from cormorant.langchain.retrievers.asking.answers import (
     default_get_input,
@@ -87,7 +88,8 @@ class LLMChainFilter(PerDocument):
 
     @override
     async def _acompress(self, call: Call) -> Iterable[Document]:
-        return self._relevant(call, await self._areplies(call))
+        replies = await self._areplies(call)
+        return await aside(call.answer, self._relevant, call, replies)
 
     def _relevant(self, call: Call, replies: Sequence[Any]) -> list[Document]:
         who = self.get_name()

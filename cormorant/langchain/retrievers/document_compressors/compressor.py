@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from cormorant.errors import QueryError, RerankError, UsageError
 from cormorant.langchain import provenance
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.configured import Configured
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
@@ -149,9 +150,10 @@ class Compressor(
         self, input: dict[str, Any], config: RunnableConfig, **asked: Any
     ) -> list[Document]:
         began = time.perf_counter()
-        call = self._call(input, config, asked)
+        given = input.get("documents") if isinstance(input, Mapping) else None
+        call = await aside(given, self._call, input, config, asked)
         found = await self._acompress(call) if call.answer else ()
-        return self._told(call, found, time.perf_counter() - began)
+        return await aside(given, self._told, call, found, time.perf_counter() - began)
 
     def _call(self, input: Any, config: RunnableConfig, asked: dict[str, Any]) -> Call:
         given = {name: value for name, value in asked.items() if value is not None}

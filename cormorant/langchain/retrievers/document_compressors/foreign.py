@@ -19,7 +19,7 @@ from langchain_core.runnables import Runnable
 from typing_extensions import override
 
 from cormorant.errors import UsageError
-from cormorant.langchain.blocking import only_sync
+from cormorant.langchain.blocking import aside, only_sync
 from cormorant.langchain.provenance import Answer, Provenance, attach, journeyed, of
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
 from cormorant.langchain.retrievers.document_compressors.wrapped import Wrapped, compressors_in
@@ -82,7 +82,7 @@ class Foreign(Compressor):
         else:
             input = {"query": call.query, "documents": documents}
             found = await self.stage.ainvoke(input, call.config)
-        return self._reconciled(call, found)
+        return await aside(found, self._reconciled, call, found)
 
     def _reconciled(self, call: Call, found: Any) -> Answer:
         if not isinstance(found, Sequence) or not all(isinstance(doc, Document) for doc in found):

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import QueryError
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
@@ -58,7 +59,8 @@ class Reranker(Compressor):
 
     @override
     async def _acompress(self, call: Call) -> Answer:
-        return self._ranked(call, await self._ascores(call))
+        scores = await self._ascores(call)
+        return await aside(call.answer, self._ranked, call, scores)
 
     def _wanted(self, call: Call) -> int | None:
         return self.top_n if call.top_n is None else call.top_n
