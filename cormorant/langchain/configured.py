@@ -6,8 +6,10 @@ constructor call, or of what cannot be pickled or copied, is said here in the pa
 
 from __future__ import annotations
 
+import inspect
 import pickle
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ValidationError
 from typing_extensions import override
@@ -17,6 +19,7 @@ from cormorant.langchain.request import refuse_unknown
 
 __all__ = ["Configured"]
 
+_OURS = "cormorant.langchain."
 _ASIDE = ("name", "tags", "metadata")  # every Runnable has them; they are not what was missed
 
 
@@ -28,7 +31,10 @@ class Configured(BaseModel):
         ConfigError: If an argument is missing, or is not what it must be.
     """
 
-    def __new__(cls, *args: Any, **values: Any) -> Self:  # noqa: ARG004 - __init__ reads them
+    also_takes: ClassVar[tuple[str, ...]] = ()
+    """What the constructor takes besides the fields, and makes fields of."""
+
+    def __new__(cls, *args: Any, **values: Any) -> Self:
         """Refuse what Python would, had it the words for it."""
         if args:
             # Unpickling and copying give none, so this is a call of the constructor.
@@ -36,10 +42,14 @@ class Configured(BaseModel):
                 f"{cls.__name__} takes its settings by name; got {len(args)} without one. "
                 f"Write {cls.__name__}({_call(cls)})."
             )
+        if cls.__module__.startswith(_OURS):
+            # Before a constructor finds missing what was there under another name. A class of
+            # somebody else's may take more, which its own constructor knows.
+            _refuse_unknown(cls, values)
         return super().__new__(cls)
 
     def __init__(self, **values: Any) -> None:
-        refuse_unknown(values, type(self).model_fields, type(self).__name__)
+        _refuse_unknown(type(self), values)
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -83,6 +93,16 @@ class Configured(BaseModel):
             ) from error
 
 
+def _refuse_unknown(cls: type[Configured], values: Iterable[str]) -> None:
+    refuse_unknown(values, _takes(cls), cls.__name__)
+
+
+def _takes(cls: type[Configured]) -> list[str]:
+    """What the constructor takes; what every Runnable has comes last."""
+    names = dict.fromkeys((*cls.model_fields, *cls.also_takes))
+    return sorted(names, key=lambda name: name in _ASIDE)
+
+
 def _needed(cls: type[BaseModel]) -> list[str]:
     return [name for name, field in cls.model_fields.items() if field.is_required()]
 
@@ -92,7 +112,7 @@ def _call(cls: type[BaseModel]) -> str:
     return ", ".join(f"{name}=…" for name in needed or list(cls.model_fields)[:1])
 
 
-def _said(cls: type[BaseModel], error: ValidationError) -> str:
+def _said(cls: type[Configured], error: ValidationError) -> str:
     """All that pydantic found, a sentence each, and what the class takes."""
     found = error.errors(include_url=False)
     missing = [str(each["loc"][0]) for each in found if each["type"] == "missing"]
@@ -105,10 +125,20 @@ def _said(cls: type[BaseModel], error: ValidationError) -> str:
         name = _where(each["loc"])
         wrong.setdefault(name, ([], each["input"]))[0].append(wanted)
     for name, (ways, got) in wrong.items():
-        says.append(f"{name} must be {' or '.join(dict.fromkeys(ways))}; got {_short(got)}.")
-    takes = [name for name in cls.model_fields if name not in _ASIDE]
-    says.append(f"{cls.__name__} takes {', '.join((*takes, *_ASIDE))}.")
+        wanted = " or ".join(dict.fromkeys(ways))
+        says.append(f"{name} must be {wanted}; got {_short(got)}.{_instead(wanted, got)}")
+    says.append(f"{cls.__name__} takes {', '.join(_takes(cls))}.")
     return " ".join(says)
+
+
+def _instead(wanted: str, got: object) -> str:
+    if "VectorStore" in wanted and hasattr(got, "vectorstore"):
+        return " Give the vector store itself, which is its .vectorstore."
+    if "Runnable" not in wanted:
+        return ""
+    if hasattr(got, "as_retriever"):
+        return " Give its as_retriever()."
+    return " Wrap a function in RunnableLambda." if inspect.isroutine(got) else ""
 
 
 def _where(loc: tuple[int | str, ...]) -> str:

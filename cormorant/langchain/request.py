@@ -54,6 +54,14 @@ _ENGINE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "lambda_mult": "mmr_lambda",
     }
 )
+# Where one thing has two names, one is easily given where the other is taken.
+_PAIRED: Final = (
+    ("k", "top_k", "top_n"),
+    ("c", "rrf_k"),
+    ("score_threshold", "min_score", "min_rerank_score", "similarity_threshold"),
+    ("lambda_mult", "mmr_lambda"),
+    ("token_budget", "max_tokens"),
+)
 _WEIGHTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "vector_weight": "vector",
@@ -175,7 +183,10 @@ def refuse_unknown(given: Iterable[str], accepted: Iterable[str], whose: str) ->
 
 
 def _nearest(name: object, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name), list(names), n=1)
+    taken = list(names)
+    paired = {other for same in _PAIRED if name in same for other in same}
+    close = [other for other in taken if other in paired]
+    close = close or difflib.get_close_matches(str(name), taken, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

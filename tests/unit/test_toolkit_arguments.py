@@ -160,6 +160,76 @@ def test_an_element_of_a_list_is_named_by_its_place(parts):
         public()["MergerRetriever"](retrievers=[words, 3])
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_what_nobody_reads_is_said_before_what_is_missing(name):
+    # What is missing was given under a wrong name, more often than not.
+    with pytest.raises(UsageError, match="does not take 'misnamed'; it takes"):
+        public()[name](misnamed=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "meant"),
+    [
+        ("EnsembleRetriever", "top_k", "k"),
+        ("EnsembleRetriever", "rrf_k", "c"),
+        ("HybridRetriever", "k", "top_k"),
+        ("HybridRetriever", "c", "rrf_k"),
+        ("BM25Retriever", "top_k", "k"),
+        ("BM25Retriever", "min_score", "score_threshold"),
+        ("CrossEncoderReranker", "k", "top_n"),
+        ("CrossEncoderReranker", "score_threshold", "min_rerank_score"),
+        ("ContextualCompressionRetriever", "compressor", "base_compressor"),
+        ("EmbeddingsFilter", "embedding", "embeddings"),
+        ("TokenBudgetPacker", "max_tokens", "token_budget"),
+    ],
+)
+def test_the_other_name_of_a_thing_is_answered_with_this_ones(name, given, meant):
+    with pytest.raises(UsageError, match=rf"does not take '{given}'; .* Did you mean '{meant}'\?"):
+        public()[name](**{given: 3})
+
+
+def test_what_every_runnable_has_stands_last_in_what_is_taken():
+    with pytest.raises(UsageError, match=r"it takes \w*model.*, name, tags, metadata\.|name\."):
+        public()["CrossEncoderReranker"](nothing=1)
+    with pytest.raises(UsageError, match=r"it takes .*doc_id.*, name, tags, metadata\."):
+        public()["MultiVectorRetriever"](nothing=1)
+
+
+TAKES_A_RETRIEVER = [
+    (name, argument)
+    for name in MODELS
+    for argument in ("retriever", "base_retriever", "vector_retriever", "keyword_retriever")
+    if argument in public()[name].model_fields
+]
+
+
+@pytest.mark.parametrize(("name", "argument"), TAKES_A_RETRIEVER)
+def test_a_vector_store_in_a_retrievers_place_is_told_how_to_become_one(name, argument, parts):
+    with pytest.raises(UsageError, match=rf"{argument} must be .*Give its as_retriever\(\)\."):
+        public()[name](**{**ALL[name](parts), argument: parts.store()})
+
+
+@pytest.mark.parametrize("name", ["EnsembleRetriever", "MergerRetriever"])
+def test_so_are_a_vector_store_and_a_function_in_a_list(name, parts):
+    for given, hint in ((parts.store(), r"Give its as_retriever\(\)"), (len, "in RunnableLambda")):
+        with pytest.raises(ConfigError, match=rf"retrievers\[1\] must be .*{hint}"):
+            public()[name](retrievers=[parts.words(), given])
+
+
+TAKES_A_VECTOR_STORE = [
+    name
+    for name in MODELS
+    if public()[name].model_fields.get("vectorstore") and name != "BM25Retriever"
+]
+
+
+@pytest.mark.parametrize("name", TAKES_A_VECTOR_STORE)
+def test_a_retriever_in_a_vector_stores_place_is_told_where_that_is(name, parts):
+    given = {**ALL[name](parts), "vectorstore": parts.store().as_retriever()}
+    with pytest.raises(ConfigError, match=r"CormorantRetriever.*Give the vector store"):
+        public()[name](**given)
+
+
 HERE = Path(retrievers.__file__).parent
 FILES = sorted([*HERE.rglob("*.py"), *(HERE.parent / "document_transformers").glob("*.py")])
 

@@ -14,7 +14,7 @@ from cormorant.errors import UsageError
 from cormorant.langchain.documents import listed_documents, listed_texts, record_document
 from cormorant.langchain.filtering import LangChainFilter, both
 from cormorant.langchain.provenance import Answer, from_result
-from cormorant.langchain.request import Request, refuse_unknown
+from cormorant.langchain.request import Request
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
 from cormorant.langchain.retrievers.preprocessed import Preprocessed
@@ -72,10 +72,9 @@ class BM25Retriever(Retriever):
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter", "score_threshold")
     ranks_by: ClassVar[str] = "text"
+    also_takes: ClassVar[tuple[str, ...]] = ("store", "path", *_OPTIONS)
 
     def __init__(self, **values: Any) -> None:
-        names = [name for name in type(self).model_fields if name != "vectorstore"]
-        refuse_unknown(values, (*names, "vectorstore", "store", "path", *_OPTIONS), "BM25Retriever")
         where = {name: values.pop(name, None) for name in ("vectorstore", "store", "path")}
         options: dict[str, Any] = {name: values.pop(name) for name in _OPTIONS if name in values}
         if "k" in values:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
-from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from typing_extensions import override
@@ -17,6 +16,7 @@ from cormorant import defaults
 from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain.children import checked, innermost
 from cormorant.langchain.provenance import Answer, journeyed, of
+from cormorant.langchain.retrievers.asking.chain import check_retriever
 from cormorant.langchain.retrievers.base import Retriever
 from cormorant.langchain.retrievers.calling import Run, cut, scope_of, takes
 from cormorant.langchain.retrievers.document_compressors.base import acompressed, compressed
@@ -78,11 +78,7 @@ class ContextualCompressionRetriever(Retriever):
         if values.get("base_compressor") is None:
             raise UsageError("ContextualCompressionRetriever needs base_compressor.")
         as_compressor(values["base_compressor"])
-        if not isinstance(values.get("base_retriever"), Runnable):
-            raise UsageError(
-                "base_retriever must be a retriever or a Runnable; got "
-                f"{values.get('base_retriever')!r}."
-            )
+        check_retriever(values.get("base_retriever"), "base_retriever")
         check_depth(values.get("k"), values.get("fetch_k"))
         super().__init__(**values)
 

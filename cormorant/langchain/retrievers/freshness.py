@@ -72,6 +72,7 @@ class FreshnessRetriever(Rescoring):
     clock: Callable[[], datetime] = utc_now
 
     stage: ClassVar[str] = "freshness"
+    also_takes: ClassVar[tuple[str, ...]] = ("vectorstore", "search_type", "search_kwargs")
 
     def __init__(self, **values: Any) -> None:
         values["retriever"] = _retriever(values)

@@ -15,7 +15,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import ConfigError, ScopeError, UsageError
+from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, from_result
 from cormorant.langchain.request import ACCEPTED, Request, refuse_unknown
@@ -28,6 +28,7 @@ from cormorant.langchain.retrievers.asking.rewriting import told
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
 from cormorant.langchain.retrievers.fusing.legs import OnError
+from cormorant.langchain.retrievers.vectorstores import check_vectorstore
 from cormorant.langchain.time_limit import to_thread
 from cormorant.langchain.vectorstore import Cormorant
 
@@ -80,9 +81,7 @@ class HyDERetriever(Retriever):
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter")
 
     def __init__(self, **values: Any) -> None:
-        store = values.get("vectorstore")
-        if not isinstance(store, VectorStore):
-            raise ConfigError(f"vectorstore must be a LangChain VectorStore; got {store!r:.80}.")
+        store = check_vectorstore(values.get("vectorstore"))
         check_chain(values.get("llm_chain"), "llm_chain")
         check_k(values.get("k", defaults.LANGCHAIN_K))
         kind = values.get("search_type", "similarity")

@@ -23,7 +23,6 @@ from cormorant.langchain import steps as stepping
 from cormorant.langchain.documents import listed_documents
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer
-from cormorant.langchain.request import refuse_unknown
 from cormorant.langchain.retriever import CormorantRetriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
@@ -35,6 +34,7 @@ from cormorant.langchain.retrievers.parents.child_search import (
 from cormorant.langchain.retrievers.parents.families import Families
 from cormorant.langchain.retrievers.parents.kin import Parent
 from cormorant.langchain.retrievers.parents.kinship import Kinship
+from cormorant.langchain.retrievers.vectorstores import check_vectorstore
 from cormorant.langchain.steps import Call, Steps
 from cormorant.langchain.storage._lc_store import create_kv_docstore
 from cormorant.langchain.storage.cormorant_store import CormorantDocstore
@@ -97,15 +97,11 @@ class MultiVectorRetriever(Retriever):
     k: int | None = None
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter", "score_threshold")
+    also_takes: ClassVar[tuple[str, ...]] = ("doc_id",)
 
     def __init__(self, **values: Any) -> None:
-        refuse_unknown(values, (*type(self).model_fields, "doc_id"), type(self).__name__)
         _check_doc_id(values)
-        store = values.get("vectorstore")
-        if not isinstance(store, VectorStore):
-            raise UsageError(
-                f"vectorstore must be a LangChain VectorStore; got {type(store).__name__}."
-            )
+        store = check_vectorstore(values.get("vectorstore"))
         values["docstore"] = _docstore(store, values.get("byte_store"), values.get("docstore"))
         if values.get("search_type", "similarity") not in list(SearchType):
             raise QueryError(

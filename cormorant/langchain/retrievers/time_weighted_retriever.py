@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import CormorantError, QueryError, UsageError
+from cormorant.langchain.documents import listed_documents
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.base import Retriever, check_k
@@ -33,8 +34,10 @@ from cormorant.langchain.retrievers.rescoring.memories import (
 )
 from cormorant.langchain.retrievers.rescoring.moments import moment
 from cormorant.langchain.retrievers.rescoring.relevance import StoreRelevance, afound, found
+from cormorant.langchain.retrievers.vectorstores import check_vectorstore
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.model import Step
+from cormorant.store.intake import check_ids
 
 __all__ = ["TimeWeightedVectorStoreRetriever"]
 
@@ -108,9 +111,7 @@ class TimeWeightedVectorStoreRetriever(Retriever):
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter")
 
     def __init__(self, **values: Any) -> None:
-        store = values.get("vectorstore")
-        if not isinstance(store, VectorStore):
-            raise UsageError(f"vectorstore must be a LangChain VectorStore; got {store!r}.")
+        store = check_vectorstore(values.get("vectorstore"))
         check_k(values.get("k", defaults.LANGCHAIN_K))
         if values.get("recent") is not None and values["recent"] != 0:
             check_k(values["recent"], "recent")
@@ -148,7 +149,7 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         ids = await self.vectorstore.aadd_documents(self._stored(memories), **kwargs)
         return self._added(memories, ids)
 
-    def delete(self, ids: Sequence[str]) -> bool | None:
+    def delete(self, ids: Iterable[str]) -> bool | None:
         """Delete memories, and when they were accessed.
 
         Over a Cormorant the times that its scope sees go too: those of the whole store if it has
@@ -157,12 +158,14 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         Returns:
             What the store's ``delete`` does.
         """
-        return self._deleted(ids, self.vectorstore.delete(list(ids)))
+        wanted = check_ids(ids)
+        return self._deleted(wanted, self.vectorstore.delete(wanted))
 
-    async def adelete(self, ids: Sequence[str]) -> bool | None:
+    async def adelete(self, ids: Iterable[str]) -> bool | None:
         """Like :meth:`delete`, without holding the event loop."""
-        done = await self.vectorstore.adelete(list(ids))
-        return await run_in_executor(None, self._deleted, ids, done)
+        wanted = check_ids(ids)
+        done = await self.vectorstore.adelete(wanted)
+        return await run_in_executor(None, self._deleted, wanted, done)
 
     def _deleted(self, ids: Sequence[str], done: bool | None) -> bool | None:  # noqa: FBT001 - handed on
         if isinstance(self.vectorstore, Cormorant):
@@ -176,7 +179,7 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         rest = {name: value for name, value in kwargs.items() if name != "current_time"}
         now = kwargs.get("current_time") or self.clock()
         first = self._next_index()
-        memories = [deepcopy(document) for document in documents]
+        memories = [deepcopy(document) for document in listed_documents(documents)]
         for number, memory in enumerate(memories, start=first):
             for name in (ACCESSED, CREATED):
                 memory.metadata.setdefault(name, now)

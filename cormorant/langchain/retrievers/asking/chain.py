@@ -28,21 +28,25 @@ def check_chain(chain: object, whose: str) -> None:
         )
 
 
-def check_retriever(retriever: object) -> None:
+def check_retriever(retriever: object, name: str = "retriever") -> None:
     """Refuse what is no retriever.
+
+    Args:
+        retriever: What was given.
+        name: The argument it was given as.
 
     Raises:
         UsageError: If it is no Runnable, or one that cannot find Documents.
     """
     if isinstance(retriever, BaseLanguageModel):
         raise ConfigError(
-            f"retriever must be a retriever or a Runnable; got the language model "
+            f"{name} must be a retriever or a Runnable; got the language model "
             f"{_shown(retriever)}. Are the arguments in another order?"
         )
     if not isinstance(retriever, Runnable):
         hint = " Give its as_retriever()." if hasattr(retriever, "as_retriever") else ""
         raise UsageError(
-            f"retriever must be a retriever or a Runnable; got {_shown(retriever)}.{hint}"
+            f"{name} must be a retriever or a Runnable; got {_shown(retriever)}.{hint}"
         )
 
 

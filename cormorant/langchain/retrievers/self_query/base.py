@@ -24,7 +24,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import ConfigError, FilterError, UsageError
+from cormorant.errors import FilterError, UsageError
 from cormorant.filters import describe, escape_field, parse
 from cormorant.langchain.filtering import both
 from cormorant.langchain.filters import CormorantTranslator
@@ -50,6 +50,7 @@ from cormorant.langchain.retrievers.self_query.constructor import (
     query_constructor,
 )
 from cormorant.langchain.retrievers.self_query.typed import typed
+from cormorant.langchain.retrievers.vectorstores import check_vectorstore
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.store import Store
 
@@ -126,14 +127,13 @@ class SelfQueryRetriever(Retriever):
     verbose: bool = False
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter")
+    also_takes: ClassVar[tuple[str, ...]] = ("llm_chain",)
 
     def __init__(self, **values: Any) -> None:
         if "llm_chain" in values:
             values["query_constructor"] = values.pop("llm_chain")
         check_chain(values.get("query_constructor"), "query_constructor")
-        store = values.get("vectorstore")
-        if not isinstance(store, VectorStore):
-            raise ConfigError(f"vectorstore must be a LangChain VectorStore; got {store!r:.80}.")
+        store = check_vectorstore(values.get("vectorstore"))
         if values.get("structured_query_translator") is None:
             values["structured_query_translator"] = _translator(store)
         if values.get("metadata_field_info") is not None:
@@ -185,6 +185,7 @@ class SelfQueryRetriever(Retriever):
             **kwargs: The class's other arguments.
         """
         model_of(llm, f"{cls.__name__}.from_llm(llm, vectorstore, document_contents)")
+        check_vectorstore(vectorstore)
         translator = structured_query_translator or _translator(vectorstore)
         made = dict(chain_kwargs or {})
         refuse_unknown(made, _CHAIN_KWARGS, "chain_kwargs")
