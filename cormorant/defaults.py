@@ -42,6 +42,7 @@ __all__ = [
     "MAX_PATTERN_LENGTH",
     "MAX_PATTERN_WILDCARDS",
     "MAX_QUERY_BYTES",
+    "MAX_QUESTIONS",
     "MAX_STRAGGLERS",
     "MAX_TEXT_BYTES",
     "MERGE_CANDIDATES",
@@ -141,6 +142,7 @@ DECAY_RATE: Final = 0.01  # recency lost in an hour; langchain-classic's
 TIME_WEIGHTED_CANDIDATES: Final = 100  # ``search_kwargs["k"]``; langchain-classic's
 QUERY_VARIANTS: Final = 3  # langchain-classic's
 SUB_QUESTIONS: Final = 4
+MAX_QUESTIONS: Final = 50  # of a model's, asked at once where nobody said how many
 HYDE_PASSAGES: Final = 3
 SELF_QUERY_MAX_LIMIT: Final = 100  # documents a question may ask for
 MERGE_RATIO: Final = 0.5  # share of a parent's chunks that stand for the parent

@@ -67,6 +67,22 @@ class Retrieving(Runnable[Any, Any]):
         return _as(Bound, super().with_config(config, **kwargs))
 
     @override
+    def with_types(self, input_type: Any = None, output_type: Any = None) -> Bound:
+        """The same with types told; the arguments are LangChain's."""
+        made = super().with_types(input_type=input_type, output_type=output_type)
+        return _as(Bound, made)
+
+    @override
+    def with_listeners(self, **kwargs: Any) -> Bound:
+        """The same with listeners to its runs; the arguments are LangChain's."""
+        return _as(Bound, super().with_listeners(**kwargs))
+
+    @override
+    def with_alisteners(self, **kwargs: Any) -> Bound:
+        """The same with async listeners to its runs; the arguments are LangChain's."""
+        return _as(Bound, super().with_alisteners(**kwargs))
+
+    @override
     def with_retry(self, **kwargs: Any) -> Retrying | Bound:
         """The same, asked again when it fails; the arguments are LangChain's."""
         return cast("Retrying | Bound", _as(Retrying, super().with_retry(**kwargs)))

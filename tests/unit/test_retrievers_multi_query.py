@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from querylab import Away, ByQuestion, says
 from retrieverlab import Failing, Fixed, Slow, Told, doc, texts
 
+from cormorant import defaults
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.retrievers import MultiQueryRetriever
@@ -324,3 +328,25 @@ class TestArguments:
     def test_what_is_no_retriever_is_refused(self) -> None:
         with pytest.raises(UsageError, match="retriever must be"):
             MultiQueryRetriever.from_llm("bm25", says("b"))
+
+
+def test_a_reply_without_end_does_not_become_searches_without_end():
+    """Nobody said how many: a custom prompt does not tell, and the model may be led astray."""
+    asked: list[str] = []
+
+    def search(query: str) -> list[Document]:
+        asked.append(query)
+        return [Document("a fish", id="a")]
+
+    reply = "\n".join(f"what do fish number {number} eat?" for number in range(3000))
+    model = FakeListChatModel(responses=[reply])
+    prompt = PromptTemplate.from_template("{question}")
+    made = MultiQueryRetriever.from_llm(RunnableLambda(search), model, prompt=prompt)
+    result = made.retrieve("fish")
+    assert len(asked) == defaults.MAX_QUESTIONS + 1
+    assert any("3,000 variants; the first 50 were asked" in each for each in result.degraded)
+    asked.clear()
+    MultiQueryRetriever.from_llm(
+        RunnableLambda(search), model, prompt=prompt, variants=60
+    ).retrieve("fish")
+    assert len(asked) == 61

@@ -82,6 +82,8 @@ def wrapped(retriever: Any) -> dict[str, Any]:
         "bind": retriever.bind(),
         "with_config": retriever.with_config(tags=["t"]),
         "with_fallbacks": retriever.with_fallbacks([Away()]),
+        "with_types": retriever.with_types(input_type=str),
+        "with_listeners": retriever.with_listeners(on_end=lambda run: None),
         "with_deadline": with_deadline(retriever, 20),
         "configurable_alternatives": retriever.configurable_alternatives(
             ConfigurableField(id="which"), other=Away()
@@ -93,7 +95,7 @@ def wrapped(retriever: Any) -> dict[str, Any]:
 
 
 HOW = ("with_retry", "bind", "with_config", "with_fallbacks", "with_deadline")
-HOW = (*HOW, "configurable_alternatives", "all")
+HOW = (*HOW, "with_types", "with_listeners", "configurable_alternatives", "all")
 SCOPE: Any = {"configurable": {"scope": {"tenant": "acme"}}}
 
 
@@ -192,8 +194,11 @@ class TestBound:
 
     def test_its_filter_holds_beside_the_calls(self, vs: Cormorant) -> None:
         bound = vs.as_retriever(search_type="text").bind(filter={"tenant": "acme"})
+        search = vs.as_retriever(search_type="text")
         ways = (
             bound,
+            search.with_types(input_type=str).bind(filter={"tenant": "acme"}),
+            search.with_listeners(on_end=lambda run: None).bind(filter={"tenant": "acme"}),
             with_deadline(bound, 20),
             MergerRetriever(retrievers=[bound]),
             MergerRetriever(retrievers=[bound.with_fallbacks([Away()])]),

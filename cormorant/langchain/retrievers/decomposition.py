@@ -41,7 +41,7 @@ class DecompositionRetriever(SeveralQuestions):
         retriever: Any retriever or Runnable from a question to Documents.
         llm_chain: ``{"question"}`` to text with a question per line, or to a list of them.
         include_original: Ask the question as it was put too.
-        variants: The most parts that are asked; None: all of them.
+        variants: The most parts that are asked; None: all, up to 50.
         k: Documents wanted; by default all that were found.
         rrf_k, id_key, on_llm_error, on_error, verbose: As in MultiQueryRetriever.
 

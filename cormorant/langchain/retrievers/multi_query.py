@@ -58,7 +58,7 @@ class MultiQueryRetriever(SeveralQuestions):
         retriever: Any retriever or Runnable from a question to Documents.
         llm_chain: ``{"question"}`` to text with a question per line, or to a list of them.
         include_original: Ask the question as it was put too.
-        variants: The most of the model's questions that are asked; None: all of them.
+        variants: The most of the model's questions that are asked; None: all, up to 50.
         k: Documents wanted; by default all that were found.
         rrf_k: The formula's constant.
         id_key: Metadata key that tells documents apart; see EnsembleRetriever.

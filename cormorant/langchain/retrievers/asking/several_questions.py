@@ -177,7 +177,12 @@ class SeveralQuestions(Retriever):
             nothing = f"it made no {self.made} of {quoted(query)} that can be searched for"
             alone = self._alone(query, RewriteError(nothing))
             return replace(alone, degraded=(*alone.degraded, *says))
-        others = [each for each in kept if key(each) != key(query)][: self.variants]
+        others = [each for each in kept if key(each) != key(query)]
+        if self.variants is None and len(others) > defaults.MAX_QUESTIONS:
+            most = defaults.MAX_QUESTIONS
+            cut = f"The model made {len(others):,} {self.made}s; the first {most} were asked."
+            says = (*says, f"{cut} Say variants={most} or what else is wanted.")
+        others = others[: self.variants or defaults.MAX_QUESTIONS]
         by_name = {f"{self.made} {number}": each for number, each in enumerate(others, start=1)}
         if self.include_original or not by_name:
             by_name = {"original": query, **by_name}
