@@ -239,6 +239,11 @@ class RecordedLLM(BaseChatModel):
             rest["stop"] = stop
         return model, rest
 
+    def _holds(self) -> str:
+        """How much there is to replay."""
+        known = len(self._recording)
+        return f"{known} known" if known or self.path.exists() else "there is no such file"
+
     def _recalled(self, prompt: dict[str, Any]) -> AIMessage | None:
         if self.mode == "record":
             return None
@@ -249,7 +254,7 @@ class RecordedLLM(BaseChatModel):
         if self.mode == "auto":
             return None
         raise NotRecorded(
-            f"This prompt is not in the recording {self.path} ({len(self._recording)} known): "
+            f"This prompt is not in the recording {self.path} ({self._holds()}): "
             f"{_shown(prompt)} Record it with mode='record' or 'auto' and a model, or ask what was "
             "recorded: a prompt is another if one letter, stop word, tool or argument is."
         )
@@ -279,6 +284,11 @@ def replaying(
     llm: Runnable[Any, Any] | None, path: str | PathLike[str], mode: Mode = "replay"
 ) -> RecordedLLM:
     """The model, recorded in a file or replayed from it; see :class:`RecordedLLM`."""
+    if not isinstance(path, (str, PathLike)):
+        raise UsageError(
+            f"replaying(llm, path) takes a file's path; got a {type(path).__name__}. Are the "
+            "arguments in another order?"
+        )
     return RecordedLLM(llm=llm, path=Path(path), mode=mode)
 
 

@@ -304,6 +304,12 @@ def require_same(
             f"takes it, at some loss of quality. Otherwise use {stored.name!r} as it was, or "
             "build a new store with this one."
         )
+    elif verdict.kind == "other" and stored.name == fresh.name:
+        todo = (
+            "Both have one name: its settings or the model behind it have changed, or its vectors "
+            "are random, as FakeEmbeddings' are. Random ones need check_embedder=False, and find "
+            f"nothing by meaning. {todo}"
+        )
     raise EmbeddingMismatch(f"{verdict.says} {todo}")
 
 

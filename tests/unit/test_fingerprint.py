@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings, FakeEmbeddings
 
 from cormorant.errors import CorruptionError, EmbeddingError, EmbeddingMismatch
 from cormorant.langchain.embeddings import (
@@ -381,3 +381,9 @@ def test_an_embedder_that_fails_the_probes_says_so(returned):
 
     with pytest.raises(EmbeddingError, match="Broken"):
         fingerprint(Broken())
+
+
+def test_an_embedder_of_the_same_name_that_differs_is_told_what_random_ones_need():
+    random = FakeEmbeddings(size=8)
+    with pytest.raises(EmbeddingMismatch, match=r"are random.*check_embedder=False"):
+        require_same(fingerprint(random), fingerprint(random))

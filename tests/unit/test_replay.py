@@ -412,3 +412,13 @@ class TestInAPipeline:
         replaying(Counting(), path, "record").invoke("q")
         model = pickle.loads(pickle.dumps(replaying(None, path)))
         assert model.invoke("q").text.startswith("answer 1")
+
+
+def test_arguments_in_another_order_are_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"takes a file's path; got a FakeListChatModel"):
+        replaying(tmp_path / "r.jsonl", FakeListChatModel(responses=["x"]))
+
+
+def test_a_recording_that_is_not_there_is_said_to_be_missing(tmp_path):
+    with pytest.raises(NotRecorded, match="there is no such file"):
+        replaying(None, tmp_path / "misspelt.jsonl").invoke("a question")
