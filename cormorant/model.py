@@ -6,8 +6,6 @@ gets, ``fetch_k`` what each leg hands to fusion or to MMR.
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.errors import QueryError
+from cormorant.ranges import check_number, check_whole
 
 __all__ = [
     "AddResult",
@@ -371,19 +370,6 @@ class StoreProtocol(Protocol):
         ...
 
 
-def _whole(name: str, value: object, low: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-        raise QueryError(f"{name} must be a whole number of at least {low}; got {value!r}.")
-
-
-def _number(name: str, value: object, low: float, high: float) -> None:
-    wanted = f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
-    ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    # Compared before it is converted: an integer may be beyond every float.
-    if not ok or not low <= value <= min(high, sys.float_info.max):  # type: ignore[operator]
-        raise QueryError(f"{name} must be a number {wanted}; got {value!r}.")
-
-
 def _one_of(name: str, value: object, accepted: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in accepted:
         raise QueryError(f"{name} must be one of {', '.join(accepted)}; got {value!r}.")
@@ -416,22 +402,22 @@ def _check_query(q: Query) -> None:
         raise QueryError(
             f"A {mode} search needs a vector; embed the text first, or use mode='text'."
         )
-    _whole("top_k", q.top_k, 1)
+    check_whole("top_k", q.top_k)
     if q.fetch_k is not None:
-        _whole("fetch_k", q.fetch_k, 1)
+        check_whole("fetch_k", q.fetch_k)
         if q.fetch_k < q.top_k:
             raise QueryError(
                 f"fetch_k must be at least top_k; got fetch_k={q.fetch_k} and top_k={q.top_k}. "
                 "Raise fetch_k, or leave it out."
             )
     if q.min_score is not None:
-        _number("min_score", q.min_score, 0.0, 1.0)
+        check_number("min_score", q.min_score, 0.0, 1.0)
     if q.mmr_lambda is not None:
-        _number("mmr_lambda", q.mmr_lambda, 0.0, 1.0)
+        check_number("mmr_lambda", q.mmr_lambda, 0.0, 1.0)
     if q.fusion is not None:
         _one_of("fusion", q.fusion, defaults.FUSIONS)
     if q.rrf_k is not None:
-        _number("rrf_k", q.rrf_k, 0.0, math.inf)
+        check_number("rrf_k", q.rrf_k, 0.0)
     if q.weights is not None:
         _check_weights(q.weights)
 
@@ -440,6 +426,6 @@ def _check_weights(weights: object) -> None:
     if not isinstance(weights, Mapping) or set(weights) - {"vector", "text"}:
         raise QueryError(f"weights takes the keys 'vector' and 'text'; got {weights!r}.")
     for leg, weight in weights.items():
-        _number(f"weights[{leg!r}]", weight, 0.0, math.inf)
+        check_number(f"weights[{leg!r}]", weight, 0.0)
     if not any(weights.values()):
         raise QueryError(f"weights must not all be 0; got {dict(weights)!r}.")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cormorant import search as searching
 from cormorant.errors import ConfigError, NotFound, QueryError, RecordError
 from cormorant.model import AddResult, Explanation, FilterLike, Metric, Query, Record, Result
+from cormorant.ranges import check_whole
 from cormorant.store import settings
 from cormorant.store.family import Family
 from cormorant.store.intake import check_ids, take_in, take_in_documents
@@ -329,8 +330,7 @@ class Door:
         The snapshot is held while the iterator is alive: writes go on, but the space of
         what they replace is not given back until it is closed or exhausted.
         """
-        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-            raise ConfigError(f"batch must be a whole number of at least 1; got {batch!r}.")
+        check_whole("batch", batch, error=ConfigError)
         self._core.check_readable(self._scope)
         return self._iterate(
             lambda snapshot: record_pages(snapshot, filter, with_vectors=with_vectors, batch=batch)

@@ -60,7 +60,7 @@ class TestCrossEncoder:
         CrossEncoderReranker(model=model).invoke(ask("one", "two"))
         assert model.pairs == [("which?", "one"), ("which?", "two")]
 
-    @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "x"])
+    @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "x", 10**400])
     async def test_a_score_that_is_no_number_is_an_error_not_an_order(self, bad):
         reranker = CrossEncoderReranker(model=Scores(0.5, bad, 0.7, 0.1))
         with pytest.raises(RerankError, match="document 1"):

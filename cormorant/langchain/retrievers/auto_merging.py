@@ -16,6 +16,7 @@ from cormorant.langchain.retrievers.parent_document_retriever import ParentDocum
 from cormorant.langchain.retrievers.parents.families import Families, Found, adopted
 from cormorant.langchain.retrievers.parents.kin import children_of, plain
 from cormorant.langchain.steps import Call, Steps
+from cormorant.ranges import is_number
 
 __all__ = ["AutoMergingRetriever"]
 
@@ -42,8 +43,7 @@ class AutoMergingRetriever(ParentDocumentRetriever):
 
     def __init__(self, **values: Any) -> None:
         ratio = values.get("merge_ratio", defaults.MERGE_RATIO)
-        number = isinstance(ratio, (int, float)) and not isinstance(ratio, bool)
-        if not number or not 0 <= ratio < 1:
+        if not is_number(ratio, 0) or ratio >= 1:
             raise QueryError(f"merge_ratio must be a number from 0 to below 1; got {ratio!r}.")
         if values.get("fetch_k") is not None:
             check_k(values["fetch_k"], "fetch_k")

@@ -21,7 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict
 from typing_extensions import override
 
-from cormorant.errors import QueryError, UsageError
+from cormorant.errors import UsageError
 from cormorant.langchain import provenance
 from cormorant.langchain.blocking import aside
 from cormorant.langchain.configured import Configured
@@ -32,6 +32,7 @@ from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.time_limit import to_thread
 from cormorant.langchain.wrappers import Retrieving
+from cormorant.ranges import check_whole
 
 __all__ = ["DEGRADED", "Retriever", "check_k"]
 
@@ -166,8 +167,7 @@ def check_k(k: object, name: str = "k") -> None:
     Raises:
         QueryError: If it is not a whole number of at least 1.
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise QueryError(f"{name} must be a whole number of at least 1; got {k!r}.")
+    check_whole(name, k)
 
 
 def _travelling(config: RunnableConfig, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from cormorant import defaults
 from cormorant.analysis import Analyzer
 from cormorant.errors import UsageError
 from cormorant.langchain.retrievers.rescoring.base import Factor, Rescoring
+from cormorant.ranges import is_number
 
 __all__ = ["Boost", "BoostRetriever", "Priority", "TitleHit"]
 
@@ -164,8 +165,7 @@ def _check_field(field: object, who: str) -> None:
 
 
 def _check(value: Any, who: str) -> float:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value < math.inf:
+    if not is_number(value, 0):
         raise UsageError(f"{who} must give a number of at least 0; got {value!r}.")
     return float(value)
 

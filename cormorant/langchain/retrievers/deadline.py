@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextvars import copy_context
 from typing import Any
 
@@ -17,6 +16,7 @@ from cormorant.langchain.children import innermost
 from cormorant.langchain.configured import Configured
 from cormorant.langchain.time_limit import Stage, alimited, limited, limited_in_thread
 from cormorant.langchain.wrappers import Wrapper
+from cormorant.ranges import is_number
 
 __all__ = ["Deadline", "with_deadline"]
 
@@ -121,6 +121,5 @@ def _runnable(stage: object) -> Runnable[Any, Any]:
 
 
 def _check_seconds(seconds: object) -> None:
-    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not number or not 0 < seconds < math.inf:  # type: ignore[operator]
+    if not is_number(seconds) or seconds <= 0:
         raise ConfigError(f"seconds must be a number of more than 0; got {seconds!r:.80}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal, TypeAlias
@@ -18,6 +17,7 @@ from cormorant.langchain.retrievers.rescoring.base import Factor, Rescoring
 from cormorant.langchain.retrievers.rescoring.moments import moment, moment_in, utc_now
 from cormorant.langchain.retrievers.rescoring.relevance import StoreRelevance
 from cormorant.langchain.vectorstore import Cormorant
+from cormorant.ranges import is_number
 
 __all__ = ["FreshnessRetriever", "MissingDate"]
 
@@ -82,8 +82,7 @@ class FreshnessRetriever(Rescoring):
                 f"date_field must name the metadata field with the date; got {field!r}."
             )
         life = values.get("half_life_days", defaults.HALF_LIFE_DAYS)
-        number = isinstance(life, (int, float)) and not isinstance(life, bool)
-        if not number or not 0 < life < math.inf:
+        if not is_number(life) or life <= 0:
             raise QueryError(f"half_life_days must be a number above 0; got {life!r}.")
         missing = values.get("missing_date", "half")
         if missing not in _MISSING:

@@ -16,7 +16,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import CormorantError, QueryError, UsageError
+from cormorant.errors import CormorantError, UsageError
 from cormorant.langchain.documents import listed_documents
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, journeyed, of
@@ -37,6 +37,7 @@ from cormorant.langchain.retrievers.rescoring.relevance import StoreRelevance, a
 from cormorant.langchain.retrievers.vectorstores import check_vectorstore
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.model import Step
+from cormorant.ranges import check_number, is_number
 from cormorant.store.intake import check_ids
 
 __all__ = ["TimeWeightedVectorStoreRetriever"]
@@ -115,10 +116,7 @@ class TimeWeightedVectorStoreRetriever(Retriever):
         check_k(values.get("k", defaults.LANGCHAIN_K))
         if values.get("recent") is not None and values["recent"] != 0:
             check_k(values["recent"], "recent")
-        rate = values.get("decay_rate", defaults.DECAY_RATE)
-        number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
-        if not number or not 0 <= rate <= 1:
-            raise QueryError(f"decay_rate must be a number from 0 to 1; got {rate!r}.")
+        check_number("decay_rate", values.get("decay_rate", defaults.DECAY_RATE), 0, 1)
         if values.get("memory_stream") and isinstance(store, Cormorant):
             raise UsageError(
                 "Over a Cormorant the store keeps the memories; add them with add_documents "
@@ -234,7 +232,7 @@ class TimeWeightedVectorStoreRetriever(Retriever):
             value = document.metadata.get(name)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
+            if not is_number(value):
                 raise UsageError(
                     f"other_score_keys names {name!r}, and a document has {value!r} there; "
                     "it must be a number."

@@ -13,7 +13,7 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import QueryError, ScopeError, UsageError
+from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain import steps as stepping
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.base import Retriever, check_k
@@ -25,6 +25,7 @@ from cormorant.langchain.retrievers.sentences import SentenceSplitter, sentence_
 from cormorant.langchain.steps import Call, Steps, on
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.model import Step
+from cormorant.ranges import check_whole
 
 __all__ = ["PreviousNextRetriever", "SentenceWindowRetriever"]
 
@@ -290,7 +291,6 @@ def _joined(windows: Iterable[_Window]) -> list[_Window]:
 
 
 def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise QueryError(f"{name} must be a whole number of at least 0; got {value!r}.")
-    if value > 1000:
+    check_whole(name, value, 0)
+    if value > 1000:  # type: ignore[operator]
         raise UsageError(f"{name} is {value}; more than 1000 is no window. Take the parents.")

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import MissingDependency, RerankError, UsageError
+from cormorant.ranges import check_whole
 
 __all__ = ["DEFAULT_MODEL", "BaseCrossEncoder", "HuggingFaceCrossEncoder", "Scale", "as_relevance"]
 
@@ -60,10 +61,7 @@ class HuggingFaceCrossEncoder(BaseCrossEncoder):
             raise UsageError(
                 f"model_kwargs must be a dict, such as {{'device': 'cpu'}}; got {model_kwargs!r}."
             )
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise UsageError(
-                f"batch_size must be a whole number of at least 1; got {batch_size!r}."
-            )
+        check_whole("batch_size", batch_size)
         self.model_name = os.fspath(model_name)
         self.model_kwargs = dict(model_kwargs or {})
         self.batch_size = batch_size

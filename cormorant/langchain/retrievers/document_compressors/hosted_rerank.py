@@ -16,6 +16,7 @@ from cormorant.langchain.retrievers.document_compressors.compressor import Call
 from cormorant.langchain.retrievers.document_compressors.ranking import number
 from cormorant.langchain.retrievers.document_compressors.reranker import Reranker
 from cormorant.langchain.time_limit import to_thread
+from cormorant.ranges import is_whole
 
 __all__ = ["HostedReranker"]
 
@@ -99,7 +100,7 @@ class HostedReranker(Reranker):
         scores: dict[int, float] = {}
         for result in results:
             index = _part(result, "index", None)
-            if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < count:
+            if not is_whole(index, 0, count - 1):
                 raise RerankError(
                     f"{who} gave index {index!r}; there were documents 0–{count - 1}."
                 )

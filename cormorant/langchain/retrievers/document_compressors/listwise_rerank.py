@@ -22,7 +22,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import QueryError
 from cormorant.langchain.blocking import only_sync
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.answers import text_of
@@ -36,6 +35,7 @@ from cormorant.langchain.retrievers.document_compressors.compressor import (
 )
 from cormorant.langchain.retrievers.document_compressors.ranking import placed
 from cormorant.langchain.time_limit import time_left, to_thread
+from cormorant.ranges import check_whole
 
 __all__ = ["LLMListwiseRerank", "RankDocuments"]
 
@@ -93,10 +93,8 @@ class LLMListwiseRerank(Compressor):
         if values.get("top_n") is not None:
             check_k(values["top_n"], "top_n")
         window = values.get("window", defaults.LISTWISE_WINDOW)
-        if window is not None and (isinstance(window, bool) or not isinstance(window, int)):
-            raise QueryError(f"window must be a whole number of at least 2; got {window!r}.")
-        if window is not None and window < 2:
-            raise QueryError(f"window must be at least 2, to compare documents; got {window!r}.")
+        if window is not None:
+            check_whole("window", window, 2)  # documents to compare
         super().__init__(**values)
 
     @classmethod

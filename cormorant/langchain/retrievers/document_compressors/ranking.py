@@ -50,9 +50,9 @@ def number(score: Any, position: int, who: str) -> float:
     """
     try:
         value = float(score)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise RerankError(
-            f"{who} must give numbers; that of document {position} is {score!r}."
+            f"{who} must give numbers; that of document {position} is {score!r:.80}."
         ) from error
     if not math.isfinite(value):
         raise RerankError(

@@ -14,6 +14,7 @@ from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
 from cormorant.langchain.retrievers.document_compressors.ranking import ranked
 from cormorant.langchain.time_limit import to_thread
+from cormorant.ranges import is_number
 
 __all__ = ["Reranker", "check_minimum"]
 
@@ -82,7 +83,5 @@ def check_minimum(value: object, name: str) -> None:
     Raises:
         QueryError: If it is neither None nor a number.
     """
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if value is None or (number and value == value):  # noqa: PLR0124 - NaN is no threshold
-        return
-    raise QueryError(f"{name} must be a number or None; got {value!r}.")
+    if value is not None and not is_number(value):
+        raise QueryError(f"{name} must be a number or None; got {value!r:.80}.")

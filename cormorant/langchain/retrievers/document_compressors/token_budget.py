@@ -15,6 +15,7 @@ from cormorant.langchain.provenance import Answer, journeyed
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.document_compressors.compressor import Call
 from cormorant.model import Step
+from cormorant.ranges import check_whole, is_whole
 
 __all__ = ["TokenBudgetPacker", "WhenFull", "estimate_tokens"]
 
@@ -55,8 +56,7 @@ class TokenBudgetPacker(Transformer):
     def __init__(self, **values: Any) -> None:
         check_k(values.get("token_budget"), "token_budget")
         overhead = values.get("overhead", 0)
-        if isinstance(overhead, bool) or not isinstance(overhead, int) or overhead < 0:
-            raise QueryError(f"overhead must be a whole number of at least 0; got {overhead!r}.")
+        check_whole("overhead", overhead, 0)
         if values.get("when_full", "skip") not in get_args(WhenFull):
             raise QueryError(f"when_full must be skip, stop or cut; got {values['when_full']!r}.")
         super().__init__(**values)
@@ -94,7 +94,7 @@ class TokenBudgetPacker(Transformer):
 
     def _tokens(self, text: str) -> int:
         count = (self.length_function or estimate_tokens)(text)
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        if not is_whole(count, 0):
             raise QueryError(
                 f"length_function must return a whole number of tokens; got {count!r}."
             )

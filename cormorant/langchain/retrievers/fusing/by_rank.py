@@ -13,6 +13,7 @@ from cormorant.errors import QueryError
 from cormorant.langchain.provenance import Answer, Provenance, attach, of
 from cormorant.langchain.retrievers.fusing.duplicates import Group, grouped
 from cormorant.model import Leg, Mode, Stage, Step
+from cormorant.ranges import check_number, is_number
 from cormorant.search import LegScores, fuse
 
 __all__ = ["check_rrf_k", "check_weights", "fused", "fused_step", "ranked_step"]
@@ -145,8 +146,7 @@ def check_weights(weights: Any, count: int, names: str = "weights") -> list[floa
             f"{names} must be a list of {count} numbers, one per retriever; got {weights!r}."
         )
     for weight in weights:
-        number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-        if not number or not 0 <= weight < math.inf:
+        if not is_number(weight, 0):
             raise QueryError(f"{names} must be numbers of at least 0; got {weight!r}.")
     if not any(weights):
         raise QueryError(f"{names} must not all be 0; got {weights!r}.")
@@ -159,6 +159,4 @@ def check_rrf_k(value: Any, name: str) -> None:
     Raises:
         QueryError: If it is not a number of at least 0.
     """
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value < math.inf:
-        raise QueryError(f"{name} must be a number of at least 0; got {value!r}.")
+    check_number(name, value, 0)

@@ -20,6 +20,7 @@ from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retriever import CormorantRetriever
 from cormorant.langchain.retrievers.calling import Run, refuse_dropped
 from cormorant.model import Stage
+from cormorant.ranges import is_whole
 
 __all__ = ["LegCall", "OnError", "aask_all", "ask_all", "named", "own_k", "with_k"]
 
@@ -188,7 +189,7 @@ def own_k(child: RetrieverLike) -> int | None:
         told = child.search_kwargs.get("k")
     if told is None and isinstance(child, BaseRetriever) and "k" in child.model_fields_set:
         told = getattr(child, "k", None)
-    return told if isinstance(told, int) and not isinstance(told, bool) else None
+    return told if is_whole(told) else None
 
 
 def with_k(leg: LegCall, k: int | None) -> LegCall:

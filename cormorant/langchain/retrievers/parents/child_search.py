@@ -11,6 +11,7 @@ from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain.vectorstore import Cormorant
+from cormorant.ranges import check_number
 
 __all__ = ["SearchType", "check_threshold", "child_retriever"]
 
@@ -71,8 +72,6 @@ def check_threshold(store: VectorStore, search_type: SearchType, threshold: Any)
     """Refuse a threshold that is none, or that another store would drop without a word."""
     if isinstance(store, Cormorant):
         return  # its own search checks it
-    number = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
-    if not number or not 0 <= threshold <= 1:
-        raise QueryError(f"score_threshold must be a number from 0 to 1; got {threshold!r}.")
+    check_number("score_threshold", threshold, 0, 1)
     if search_type != SearchType.similarity_score_threshold:
         raise UsageError(_UNREAD.format(type(store).__name__))

@@ -13,6 +13,7 @@ from langchain_core.vectorstores import VectorStore
 from cormorant.errors import FilterError
 from cormorant.filters import parse
 from cormorant.langchain.provenance import attach, of
+from cormorant.ranges import is_whole
 
 __all__ = ["ACCESSED", "CREATED", "INDEX", "Memories", "Salient", "index_of", "judge"]
 
@@ -97,7 +98,7 @@ def index_of(document: Document) -> int:
     number = document.metadata.get(INDEX)
     if isinstance(number, float) and number.is_integer():
         number = int(number)  # a store may know no whole numbers
-    if isinstance(number, bool) or not isinstance(number, int):
+    if not is_whole(number):
         return -1
     return max(-1, number)
 

@@ -25,6 +25,7 @@ from cormorant.langchain.retrievers.asking.rewriting import (
     unthought,
 )
 from cormorant.langchain.retrievers.self_query.expression import parse_expression
+from cormorant.ranges import is_whole
 
 __all__ = ["AttributeInfo", "StructuredQueryOutputParser", "attributes", "query_constructor"]
 
@@ -129,7 +130,7 @@ def _count(limit: Any) -> int | None:
     if isinstance(limit, str):
         written = limit.strip()
         limit = int(written) if re.fullmatch(r"[0-9]{1,18}", written) else None
-    counts = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
+    counts = is_whole(limit, 1)
     return limit if counts else None
 
 

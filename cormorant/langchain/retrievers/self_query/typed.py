@@ -10,6 +10,7 @@ from langchain_core.structured_query import Comparator, Comparison, FilterDirect
 
 from cormorant.langchain.retrievers.asking.rewriting import RewriteError
 from cormorant.langchain.retrievers.self_query.constructor import AttributeInfo
+from cormorant.ranges import is_number
 
 __all__ = ["typed"]
 
@@ -51,12 +52,12 @@ def _value(value: Any, kind: str, directive: Comparison) -> Any:
     if kind in _NUMBERS:
         if isinstance(value, str):
             value = _number(value)
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+        fits = is_number(value)
     elif kind in _BOOLEANS:
         if isinstance(value, str):
             value = {"true": True, "false": False}.get(value.strip().lower())
         fits = isinstance(value, bool)
-    elif kind in _TEXTS and isinstance(value, (int, float)) and not isinstance(value, bool):
+    elif kind in _TEXTS and is_number(value):
         value = str(value)
     if not fits:
         raise RewriteError(
