@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from cormorant.index.text import TextIndex, index, lookup, merge, segment
+from cormorant.index.text import TextIndex, index, levels, lookup, segment
 
 TERMS = st.sampled_from(["a", "b", "c", "dd", "一", "二三", "", "e\n", "\ud800", "x" * 300])
 DOCUMENT = st.lists(TERMS, max_size=12)
@@ -30,8 +30,8 @@ class TextIndexMachine(RuleBasedStateMachine):
         super().__init__()
         self.patches = [
             mock.patch.object(index, "TAIL_POSTINGS", 8),
-            mock.patch.object(merge, "TAIL_POSTINGS", 8),
-            mock.patch.object(merge, "FAN_OUT", 2),
+            mock.patch.object(levels, "TAIL_POSTINGS", 8),
+            mock.patch.object(levels, "FAN_OUT", 2),
             mock.patch.object(segment, "hash_term", self.hash_term),
             mock.patch.object(lookup, "hash_term", self.hash_term),
         ]

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cormorant.index.text import TextIndex, index, merge, rank, tally
+from cormorant.index.text import TextIndex, index, levels, rank, tally
 from cormorant.index.text.tally import Tally
 
 VOCABULARY = 40
@@ -29,7 +29,7 @@ def collection(seed, count, *, repeated):
 def built(documents, batch):
     with (
         mock.patch.object(index, "TAIL_POSTINGS", 400),
-        mock.patch.object(merge, "TAIL_POSTINGS", 400),
+        mock.patch.object(levels, "TAIL_POSTINGS", 400),
     ):
         made = TextIndex.empty()
         for at in range(0, len(documents), batch):

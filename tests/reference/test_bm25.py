@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from cormorant.index.text import TextIndex, index, merge
+from cormorant.index.text import TextIndex, index, levels
 
 
 def plain_bm25(documents, alive, query, k1=1.2, b=0.75):
@@ -77,8 +77,8 @@ def test_equals_plain_bm25(seed):
     dead_share = rng.choice([0.0, 0.0, 0.3, 1.0])
     with (
         mock.patch.object(index, "TAIL_POSTINGS", rng.choice([1, 50, 10**6])),
-        mock.patch.object(merge, "TAIL_POSTINGS", 50),
-        mock.patch.object(merge, "FAN_OUT", rng.choice([2, 3])),
+        mock.patch.object(levels, "TAIL_POSTINGS", 50),
+        mock.patch.object(levels, "FAN_OUT", rng.choice([2, 3])),
     ):
         text_index, start = TextIndex.empty(), 0
         while start < len(documents):

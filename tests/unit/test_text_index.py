@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cormorant.errors import CorruptionError, UsageError
-from cormorant.index.text import TextIndex, index, merge
+from cormorant.index.text import TextIndex, index, levels
 
 DOCUMENTS = [["a", "b"], [], ["b", "b", "c"], ["a"], ["c", "a", "b", "d"]]
 
@@ -109,7 +109,7 @@ def test_k_hits_come_back_if_k_exist():
 def test_large_frequencies_are_exact():
     counts = [1, 254, 255, 256, 70_000]
     documents = [["t"] * count + ["u"] for count in counts]
-    with mock.patch.object(index, "TAIL_POSTINGS", 2), mock.patch.object(merge, "FAN_OUT", 2):
+    with mock.patch.object(index, "TAIL_POSTINGS", 2), mock.patch.object(levels, "FAN_OUT", 2):
         one = TextIndex.empty()
         for document in documents:
             one = one.append(TextIndex.encode([document]))

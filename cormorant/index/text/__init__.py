@@ -7,5 +7,6 @@ frequencies and the average length count live records alone. ``docs/text.md`` de
 from __future__ import annotations
 
 from cormorant.index.text.index import TextIndex
+from cormorant.index.text.levels import Merge, Merged
 
-__all__ = ["TextIndex"]
+__all__ = ["Merge", "Merged", "TextIndex"]

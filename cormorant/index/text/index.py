@@ -15,8 +15,9 @@ from cormorant.index.text import layout
 from cormorant.index.text.asked import Asked
 from cormorant.index.text.batch import decode, encode
 from cormorant.index.text.bm25 import Formula
+from cormorant.index.text.levels import Merge, Merged, due, settle
 from cormorant.index.text.lookup import find, locate
-from cormorant.index.text.merge import merge, renumber, settle
+from cormorant.index.text.merge import merge, renumber
 from cormorant.index.text.segment import Segment
 from cormorant.index.text.sound import faults
 from cormorant.index.text.tail import TAIL_POSTINGS, Tail
@@ -79,6 +80,29 @@ class TextIndex:
             tail = Tail.empty()
         total = self._total + int(batch.lengths.sum(dtype=np.int64))
         return TextIndex(segments, tail, self._lengths.append(batch.lengths), total)
+
+    def due(self) -> Merge | None:
+        """The merge that this index would gain by; None if none is worth its time.
+
+        Appending merges what takes little; larger merges wait for someone to run them aside,
+        without a lock, and to put what came out into the index as it is then::
+
+            merge = index.due()
+            if merge is not None:
+                merged = merge.run()  # takes long, changes nothing
+                index = index.adopt(merged)  # takes no time
+        """
+        return due(self._segments, self.n)
+
+    def adopt(self, merged: Merged) -> TextIndex:
+        """This index with a merge's outcome in the place of what was merged.
+
+        An index in which those segments are no more is returned as it is. No score changes.
+        """
+        segments = merged.put_into(self._segments)
+        if segments is self._segments:
+            return self
+        return TextIndex(segments, self._tail, self._lengths, self._total)
 
     def take(self, keep: NDArray[np.int64]) -> TextIndex:
         """The records in ``keep`` alone, numbered anew.

@@ -11,36 +11,10 @@ from numpy.typing import NDArray
 
 from cormorant.index.text.segment import Segment, length_type, offsets_of
 from cormorant.index.text.sound import insist
-from cormorant.index.text.tail import TAIL_POSTINGS
 
-__all__ = ["FAN_OUT", "merge", "renumber", "settle"]
-
-FAN_OUT: Final = 4
-"""This many neighbouring segments of one size become one."""
+__all__ = ["merge", "renumber"]
 
 _BLOCK: Final = 1 << 20  # elements copied at a time: bounds the memory of the index arrays
-
-
-def settle(segments: tuple[Segment, ...], n: int) -> tuple[Segment, ...]:
-    """Merge neighbours until no :data:`FAN_OUT` at the end are of one size or smaller."""
-    while True:
-        level = _level(segments[-1])
-        run = 0
-        for segment in reversed(segments):
-            if _level(segment) > level:
-                break
-            run += 1
-        if run < FAN_OUT:
-            return segments
-        segments = (*segments[:-run], merge(segments[-run:], n))
-
-
-def _level(segment: Segment) -> int:
-    """How often its postings are :data:`FAN_OUT` times a full tail's."""
-    level, size = 0, TAIL_POSTINGS * FAN_OUT
-    while len(segment.slots) >= size:
-        level, size = level + 1, size * FAN_OUT
-    return level
 
 
 def merge(segments: Sequence[Segment], n: int) -> Segment:
