@@ -251,7 +251,12 @@ def _written(known: Provenance, rank: int, answer: Answer) -> dict[str, Any]:
         },
         "contributions": {name: _finite(part) for name, part in known.contributions.items()},
         "journey": [
-            {"stage": step.stage, "kept": step.kept, "says": step.says, "value": step.value}
+            {
+                "stage": step.stage,
+                "kept": step.kept,
+                "says": step.says,
+                "value": _finite(step.value),
+            }
             for step in known.journey
         ],
         "exact": answer.exact,

@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ __all__ = ["Recording", "key_of"]
 
 _FORMAT: Final = "cormorant-recording"
 _VERSION: Final = 1
+# A pipe in the file's place must not be waited for.
+_READING: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _HEADER: Final = json.dumps({"format": _FORMAT, "version": _VERSION}).encode() + b"\n"
 
 
@@ -156,7 +159,9 @@ class Recording:
 
     def _catch_up(self) -> None:
         try:
-            with self.path.open("rb") as file:
+            with os.fdopen(os.open(self.path, _READING), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise FormatError(f"{self.path} is no recording: it is no file.")
                 if os.fstat(file.fileno()).st_size < self._read_to:
                     raise CorruptionError(
                         f"The recording {self.path} has become shorter than what was read of it. "
@@ -167,7 +172,7 @@ class Recording:
                 lines = file.read().split(b"\n")[:-1]
         except FileNotFoundError:
             return
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: no file can have that name
             raise _unusable(self.path, "read", error) from error
         for line in lines:
             if self._lines == 0:
@@ -181,7 +186,7 @@ class Recording:
         try:
             header = json.loads(line)
             version = header["version"] if header["format"] == _FORMAT else None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             version = None
         if version is None:
             raise FormatError(
@@ -201,7 +206,7 @@ class Recording:
             answer, whole = entry["answer"], key == key_of(entry["prompt"])
             whole = whole and isinstance(answer, dict) and isinstance(model, str)
             whole = whole and type(turn) is int and turn >= 0
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             whole = False
         if not whole:
             raise CorruptionError(
@@ -221,5 +226,5 @@ def _line(entry: Mapping[str, Any]) -> bytes:
         return json.dumps(entry, allow_nan=False).encode() + b"\n"
 
 
-def _unusable(path: Path, done: str, error: OSError) -> StoreError:
-    return StoreError(f"The recording {path} cannot be {done}: {error}.")
+def _unusable(path: Path, done: str, error: Exception) -> StoreError:
+    return StoreError(f"The recording {str(path)!r} cannot be {done}: {error}.")

@@ -32,7 +32,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from cormorant.errors import UsageError
+from cormorant.errors import CorruptionError, UsageError
 from cormorant.langchain.recording import Recording, key_of
 
 __all__ = ["Mode", "NotRecorded", "RecordedLLM", "replaying"]
@@ -250,7 +250,7 @@ class RecordedLLM(BaseChatModel):
         key = key_of(prompt)
         answers = self._recording.answers(key, self._model if self.mode == "auto" else None)
         if answers:
-            return _decoded(answers[self._turn(key) % len(answers)])
+            return self._replayed(answers[self._turn(key) % len(answers)])
         if self.mode == "auto":
             return None
         raise NotRecorded(
@@ -258,6 +258,16 @@ class RecordedLLM(BaseChatModel):
             f"{_shown(prompt)} Record it with mode='record' or 'auto' and a model, or ask what was "
             "recorded: a prompt is another if one letter, stop word, tool or argument is."
         )
+
+    def _replayed(self, answer: Mapping[str, Any]) -> AIMessage:
+        try:
+            return _decoded(answer)
+        except Exception as error:
+            raise CorruptionError(
+                f"An answer in {self.path} is no message of a model: {answer!r:.200}. "
+                "Remove its line, or record it anew.",
+                str(self.path),
+            ) from error
 
     def _kept(self, prompt: dict[str, Any], output: Any) -> AIMessage:
         answer, auto = _encoded(output), self.mode == "auto"

@@ -422,3 +422,54 @@ def test_arguments_in_another_order_are_refused(tmp_path):
 def test_a_recording_that_is_not_there_is_said_to_be_missing(tmp_path):
     with pytest.raises(NotRecorded, match="there is no such file"):
         replaying(None, tmp_path / "misspelt.jsonl").invoke("a question")
+
+
+def _recorded_line(path: Path) -> tuple[bytes, dict[str, Any]]:
+    replaying(FakeListChatModel(responses=["fish"]), path, "record").invoke("q")
+    head, line = path.read_bytes().split(b"\n")[:2]
+    return head, json.loads(line)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"content": 5},
+        {"content": None},
+        {"content": "x", "type": "human"},
+        {"content": "x", "tool_calls": "none"},
+        {"content": "x", "tool_calls": [{"name": 5}]},
+        {"content": "x", "usage_metadata": 5},
+        {"content": "x", "self": 1},
+    ],
+)
+def test_an_answer_that_is_no_message_is_damage(tmp_path, answer):
+    path = tmp_path / "r"
+    head, entry = _recorded_line(path)
+    path.write_bytes(head + b"\n" + json.dumps({**entry, "answer": answer}).encode() + b"\n")
+    with pytest.raises(CorruptionError, match="no message of a model"):
+        replaying(None, path).invoke("q")
+
+
+def test_a_line_nested_too_deep_to_be_read_is_damage(tmp_path):
+    path = tmp_path / "r"
+    head, _ = _recorded_line(path)
+    deep = b"[" * 100_000 + b"]" * 100_000 + b"\n"
+    path.write_bytes(head + b"\n" + deep)
+    with pytest.raises(CorruptionError):
+        replaying(None, path)
+    path.write_bytes(deep)
+    with pytest.raises(FormatError):
+        replaying(None, path)
+
+
+def test_a_pipe_is_no_recording_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="no file"):
+        replaying(None, tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_name_no_file_can_have(name):
+    with pytest.raises(StoreError, match="cannot be read"):
+        replaying(None, name)

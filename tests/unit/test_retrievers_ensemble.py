@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
+import math
 import sys
 import threading
 from collections.abc import Iterator
@@ -22,7 +24,7 @@ from retrieverlab import Blocking, Failing, Fixed, Slow, Told, doc, texts
 from cormorant.errors import QueryError, ScopeError, UsageError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.provenance import of
-from cormorant.langchain.retrievers import BM25Retriever, EnsembleRetriever
+from cormorant.langchain.retrievers import BM25Retriever, EnsembleRetriever, MergerRetriever
 from cormorant.langchain.retrievers.fusing import in_store
 from cormorant.store.door import Door
 
@@ -452,3 +454,18 @@ def test_provenance_is_on_the_documents_too() -> None:
     (found,) = ensemble([doc("a")]).invoke("q")
     assert of(found).method == "hybrid"
     assert of(found).fusion_score == pytest.approx(1 / 61)
+
+
+@pytest.mark.parametrize("kind", [EnsembleRetriever, MergerRetriever])
+def test_scores_in_metadata_are_json_whatever_a_leg_wrote(kind: Any) -> None:
+    step = {"stage": "theirs", "says": "none", "value": math.nan}
+    written = {"score": math.nan, "relevance": math.inf, "journey": [step]}
+    leg = Fixed(docs=[doc("a", "1", _cormorant=written)])
+    found = kind(retrievers=[leg, leg], with_scores=True).invoke("q")
+    assert json.loads(json.dumps(found[0].metadata, allow_nan=False))
+
+
+def test_any_value_tells_documents_apart() -> None:
+    within: dict[Any, Any] = {1: 1, "a": 2}
+    legs = [Fixed(docs=[doc("a", key=dict(within)), doc("b", key={2: 1, "a": 2})])] * 2
+    assert len(EnsembleRetriever(retrievers=legs, id_key="key").invoke("q")) == 2

@@ -101,6 +101,13 @@ def _keys(document: Document, id_key: str | None) -> list[tuple[str, str]]:
     keys = [] if document.id is None else [("id", document.id)]
     if id_key is not None and document.metadata.get(id_key) is not None:
         # With an id_key of its own, a document is never taken for another by its text.
-        value = json.dumps(document.metadata[id_key], sort_keys=True, default=repr)
-        return [*keys, ("key", value)]
+        return [*keys, ("key", _written(document.metadata[id_key]))]
     return [*keys, ("text", document.page_content)]
+
+
+def _written(value: Any) -> str:
+    """Equal for equal values, whatever the order of a dict's keys."""
+    try:
+        return json.dumps(value, sort_keys=True, default=repr)
+    except (TypeError, ValueError, RecursionError):  # keys of two types, a dict within itself
+        return repr(value)
