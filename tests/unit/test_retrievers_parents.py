@@ -200,6 +200,20 @@ async def test_no_child_shares_metadata_with_another(bench, call):
     assert second.metadata["tags"] == ["a"]
 
 
+async def test_what_a_splitter_changes_is_its_own_copy(bench, call):
+    class Marking(Lines):
+        def split_documents(self, documents):
+            for document in documents:
+                document.metadata["tags"].append("cut")
+            return super().split_documents(documents)
+
+    retriever = bench.retriever = bench.retrieving(child_splitter=Marking())
+    document = lines("a fish", "a boat", id="p", tags=["a"])
+    await call(retriever, "add_documents", [document])
+    assert document.metadata == {"tags": ["a"]}
+    assert retriever.invoke("fish")[0].metadata == {"tags": ["a"]}
+
+
 async def test_what_is_returned_is_not_what_is_kept(bench, call):
     document = lines("a fish", id="p", tags=["a"])
     await call(bench.retriever, "add_documents", [document])

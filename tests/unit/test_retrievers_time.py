@@ -18,6 +18,7 @@ from retrieverlab import Fixed, Told, doc, texts
 
 from cormorant.errors import QueryError, ScopeError, UsageError
 from cormorant.langchain import Cormorant
+from cormorant.langchain.provenance import Provenance, attach
 from cormorant.langchain.retrievers import (
     FreshnessRetriever,
     TimeWeightedVectorStoreRetriever,
@@ -188,6 +189,14 @@ class TestFreshness:
         for result in (retriever.retrieve("q"), await retriever.aretrieve("q")):
             assert [(hit.text, hit.score) for hit in result] == [("first", 1), ("second", 0.5)]
             assert "its places stand for relevance" in result.degraded[0]
+
+    @pytest.mark.parametrize("told", [-0.5, 7.5, float("nan"), None])
+    def test_nor_is_what_a_retriever_tells_outside_of_0_to_1(self, told: float | None) -> None:
+        first = attach(doc("first", day=NOW), Provenance(relevance=told))
+        second = attach(doc("second", day=NOW), Provenance(relevance=0.9))
+        result = fresh(first, second).retrieve("q")
+        assert [(hit.text, hit.score) for hit in result] == [("first", 1), ("second", 0.5)]
+        assert "its places stand for relevance" in result.degraded[0]
 
     def test_any_form_of_date_compares(self) -> None:
         forms = ["2024-06-01T00:00:00Z", NOW.timestamp(), date(2024, 6, 1), "2024/6/1", NOW]
