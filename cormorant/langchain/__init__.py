@@ -1,4 +1,11 @@
-"""How does LangChain ask? The vector store and its retriever.
+"""How does LangChain ask? The vector store and its retriever; beside them the toolkit.
+
+``retrievers``, ``document_transformers``, ``embeddings`` and ``storage`` are folders of public
+classes. Of the modules here, ``vectorstore`` is the store: ``searching`` reads, ``writing`` writes,
+``request`` and ``filtering`` say it in the engine's words, ``guard`` and ``probed`` know whose
+vectors they are, ``dump`` makes one file of it. ``in_force``, ``carried`` and ``children`` hold a
+request's scope, ``time_limit`` and ``stragglers`` its time, ``wrappers`` both through LangChain's
+own; ``provenance`` is how a document got here. ``replay`` remembers what a model said.
 
 Names are handed on lazily: a text-only command line imports a neighbour of this module
 without loading langchain-core.

@@ -2,6 +2,16 @@
 
 Module paths, names and arguments are langchain-classic's, so that changing an import is the
 migration. Names are handed on lazily: asking for one loads that one.
+
+A module here is a public class and its name; ``base`` is what all of them share, ``calling`` how
+one calls another. What several need stands in rooms of its own:
+
+- ``asking``: how is a language model asked, and what did it say?
+- ``fusing``: how do several retrievers answer one question together?
+- ``parents``: how do documents and their parts get into their stores, and find each other?
+- ``rescoring``: what comes first, once something besides the question counts?
+- ``self_query``: which part of a question is a filter?
+- ``document_compressors``: which of these documents are worth keeping, and how much of each?
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.langchain.blocking import aside, awaited, each, only_sync
 from cormorant.langchain.embedder import check_embedding
-from cormorant.langchain.embeddings import as_matrix, identity
-from cormorant.langchain.embeddings.naming import uncached
+from cormorant.langchain.embeddings.naming import identity, uncached
+from cormorant.langchain.embeddings.vectors import as_matrix
 from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain
 from cormorant.langchain.retrievers.asking.rewriting import (
     RewriteError,
