@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
 from cormorant.analysis.normalise import normalise
-from cormorant.langchain.retrievers.document_compressors.compressor import RerankError
+from cormorant.errors import RerankError
 
 __all__ = ["GetInput", "default_get_input", "plain", "text_of"]
 
