@@ -140,6 +140,11 @@ def _check_config(config: object) -> None:
         raise UsageError(
             f"config['callbacks'] must be a list of handlers, or a manager; got {callbacks!r}."
         )
+    most = (config or {}).get("max_concurrency")
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+        raise UsageError(
+            f"config['max_concurrency'] must be a whole number of at least 1; got {most!r}."
+        )
     tags = (config or {}).get("tags")
     if tags is not None and not isinstance(tags, list):
         raise UsageError(f"config['tags'] must be a list of strings; got {tags!r}.")

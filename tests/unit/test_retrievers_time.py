@@ -16,7 +16,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from retrieverlab import Fixed, Told, doc, texts
 
-from cormorant.errors import QueryError, ScopeError, UsageError
+from cormorant.errors import QueryError, RecordError, ScopeError, UsageError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.provenance import Provenance, attach
 from cormorant.langchain.retrievers import (
@@ -555,3 +555,21 @@ def weighted_again(
     retriever: TimeWeightedVectorStoreRetriever, **changes: Any
 ) -> TimeWeightedVectorStoreRetriever:
     return retriever.model_copy(update=changes)
+
+
+@pytest.mark.parametrize("field", ["created_at", "last_accessed_at"])
+def test_a_moment_that_utc_has_no_year_for_is_refused(field: str) -> None:
+    with Cormorant(DeterministicFakeEmbedding(size=8)) as vs:
+        retriever = TimeWeightedVectorStoreRetriever(vectorstore=vs)
+        east = timezone(timedelta(hours=8))
+        first = datetime(1, 1, 1, tzinfo=east)
+        with pytest.raises(RecordError, match=field):
+            retriever.add_documents([Document("a fish", metadata={field: first})])
+        assert vs.store.count() == 0
+
+
+@pytest.mark.parametrize("most", [0, -1, "2", True, 1.5])
+def test_a_config_that_allows_nothing_at_once_is_refused(most: Any) -> None:
+    vs = Cormorant.from_texts(["a fish"], DeterministicFakeEmbedding(size=8))
+    with vs, pytest.raises(UsageError, match="max_concurrency"):
+        vs.as_retriever().invoke("fish", {"max_concurrency": most})

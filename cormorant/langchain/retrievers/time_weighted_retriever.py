@@ -16,7 +16,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import CormorantError, UsageError
+from cormorant.errors import CormorantError, RecordError, UsageError
 from cormorant.langchain.documents import listed_documents
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, journeyed, of
@@ -197,7 +197,12 @@ class TimeWeightedVectorStoreRetriever(Retriever):
             for name in (ACCESSED, CREATED):
                 at = metadata[name]
                 if isinstance(at, datetime):
-                    aware = at.astimezone(UTC)
+                    try:
+                        aware = at.astimezone(UTC)
+                    except (ValueError, OverflowError) as error:  # the first day of the year 1
+                        raise RecordError(
+                            f"{name} must be a moment that UTC has a year for; got {at!r}."
+                        ) from error
                     kept = isinstance(self.vectorstore, Cormorant)
                     metadata[name] = aware if kept else aware.timestamp()
             stored.append(memory.model_copy(update={"metadata": metadata}))
