@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cormorant.index.text import TextIndex, index, levels, rank, tally
+from cormorant.index.text import TextIndex, index, kernels, levels, rank, tally
 from cormorant.index.text.tally import Tally
 
 VOCABULARY = 40
@@ -79,7 +79,7 @@ def test_equals_every_posting_summed(
     terms = [f"w{i}" for i in query]
     slots, scores = plainly(everyone(text_index.ask(terms, alive=alive), n), k, mask)
     with (
-        mock.patch.object(rank, "_LONG", long),
+        mock.patch.object(kernels, "_chosen", [kernels.current()._replace(long=long)]),
         mock.patch.object(rank, "_PROBED", probed),
         mock.patch.object(rank, "_MARGIN", margin),
         mock.patch.object(rank, "_LOOKED_UP", looked_up),

@@ -7,6 +7,7 @@ frequencies and the average length count live records alone. ``docs/text.md`` de
 from __future__ import annotations
 
 from cormorant.index.text.index import TextIndex
+from cormorant.index.text.kernels import KERNELS, kernel, use_kernel
 from cormorant.index.text.levels import Merge, Merged
 
-__all__ = ["Merge", "Merged", "TextIndex"]
+__all__ = ["KERNELS", "Merge", "Merged", "TextIndex", "kernel", "use_kernel"]

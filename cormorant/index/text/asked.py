@@ -77,9 +77,11 @@ class Asked:
         Returns:
             Records that have at least one term.
         """
-        tally = self._scored()
-        if not tally.done and mask is not None and np.count_nonzero(mask) < _FEW * self._n:
+        few = mask is not None and np.count_nonzero(mask) < _FEW * self._n
+        if few and self._tally is None:
             tally = Tally(self._found, self._formula, self._n, mask)
+        else:
+            tally = self._scored()
         found = best(tally, k, mask)
         held = sum(term.df for term in self._found)
         of = f"postings of {len(self._found)} of {len(self._terms)} terms"

@@ -42,6 +42,16 @@ class Formula:
         """How telling a term is that ``df`` live records have."""
         return math.log1p((self.records - df + 0.5) / (df + 0.5))
 
+    @property
+    def slope(self) -> np.float32:
+        """What a term more in a record adds to its norm."""
+        return np.float32(self.k1 * self.b / self.average if self.average else 0.0)
+
+    @property
+    def base(self) -> np.float32:
+        """The norm of a record without terms."""
+        return np.float32(self.k1 * (1.0 - self.b))
+
     def saturation(
         self, postings: Postings, weight: np.float32 | NDArray[np.float32]
     ) -> NDArray[np.float32]:
@@ -54,10 +64,9 @@ class Formula:
             postings: Of one term, or of several.
             weight: count · idf, of the term or of each posting.
         """
-        slope = self.k1 * self.b / self.average if self.average else 0.0
         norm = postings.lengths.astype(np.float32)
-        norm *= np.float32(slope)
-        norm += np.float32(self.k1 * (1.0 - self.b))
+        norm *= self.slope
+        norm += self.base
         score = postings.tf.astype(np.float32)
         norm += score
         score /= norm

@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.index.contract import Mask
-from cormorant.index.text.lookup import locate
 from cormorant.index.text.tally import Tally, distinct
 
 __all__ = ["Scored", "best"]
 
-_LONG: Final = 16_384  # postings: shorter lists are summed whatever they are worth
 _PROBED: Final = 4096  # of the rarest terms' postings: looked at for records that score well
 _LOOKED_UP: Final = 24  # summing this many postings costs what looking one record up does
 _MARGIN: Final = 0.6  # lists to come may add so much of the k-th score: else too many still could
@@ -89,7 +87,7 @@ def _kept(
 
 def _reached(tally: Tally, k: int, mask: Mask | None, rest: NDArray[np.float64]) -> float:
     """A score that ``k`` allowed records reach; 0 if not so many score at all."""
-    upto = max(tally.done, sum(term.df < _LONG for term in tally.terms))
+    upto = max(tally.done, sum(term.df < tally.kernel.long for term in tally.terms))
     while True:
         tally.add(upto)
         good = _good(tally, k, mask)
@@ -135,9 +133,7 @@ def _looked_up(
     for number in range(tally.done, len(tally.terms)):
         if least > 0:
             slots, values = _kept(slots, values, _cut(least, rest, number))
-        for part in tally.terms[number].parts:
-            at, has = locate(part.slots, slots)
-            values[has] += tally.worth(number, part.at(at))
+        tally.look_up(number, slots, values)
     return (slots, values) if least <= 0 else _kept(slots, values, least)
 
 

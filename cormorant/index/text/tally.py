@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from cormorant.index.contract import Mask
 from cormorant.index.text.bm25 import Formula
-from cormorant.index.text.lookup import QueryTerm, together
-from cormorant.index.text.segment import Postings
+from cormorant.index.text.kernels import current
+from cormorant.index.text.lookup import QueryTerm
 
 __all__ = ["Spread", "Tally", "distinct"]
 
@@ -47,6 +47,7 @@ class Tally:
         terms: As given.
         weights: float32, one a term: count · idf, which no posting's worth exceeds.
         scores: float32: by slot, of the first ``done`` terms.
+        kernel: Who does the arithmetic.
         done: How many terms are summed.
         read: Postings they have.
     """
@@ -58,36 +59,27 @@ class Tally:
         self.weights = np.array(
             [term.times * formula.idf(term.df) for term in terms], dtype=np.float32
         )
+        self.kernel = current()
         self._formula = formula
         self._mask = mask
         self._blocks = np.zeros((-(-n // _BLOCK), _BLOCK), np.float32)
         self.scores = self._blocks.reshape(-1)[:n]
         self._slots: list[NDArray[np.int32]] = []
-        self._impacts: list[NDArray[np.float32]] = []
+        self._worth: list[NDArray[np.float32]] = []
         self.done = 0
         self.read = self._summed = 0
 
     def add(self, upto: int) -> None:
-        """Sum the terms up to one; together, so that rare ones cost no calls of their own."""
+        """Sum the terms up to one."""
         terms = self.terms[self.done : upto]
         if not terms:
             return
-        counts = [term.df for term in terms]
-        self.read += sum(counts)
-        postings = together([part for term in terms for part in term.parts])
-        weights = np.repeat(self.weights[self.done : upto], counts)
-        if self._mask is not None:
-            kept = np.flatnonzero(self._mask.take(postings.slots))
-            postings, weights = postings.at(kept), weights.take(kept)
-            counts = np.diff(np.searchsorted(kept, np.cumsum(counts)), prepend=0).tolist()
-        impact = self._formula.saturation(postings, weights)
-        np.add.at(self.scores, postings.slots, impact)
-        self._slots.append(postings.slots)
-        at = 0
-        for count in counts:
-            self._impacts.append(impact[at : at + count])
-            at += count
-        self._summed += at
+        weights = self.weights[self.done : upto]
+        sums = self.kernel.add(self.scores, terms, weights, self._formula, self._mask)
+        self._slots.append(sums.slots)
+        self._worth += sums.worth
+        self._summed += len(sums.slots)
+        self.read += sum(term.df for term in terms)
         self.done = upto
 
     def touched(self) -> NDArray[np.int32]:
@@ -112,9 +104,16 @@ class Tally:
         high = self.scores >= least if least > 0 else self.scores > 0
         return np.flatnonzero(high)
 
-    def worth(self, number: int, postings: Postings) -> NDArray[np.float32]:
-        """What some postings of one term are worth, to the bit that :meth:`add` sums."""
-        return self._formula.saturation(postings, self.weights[number])
+    def look_up(self, number: int, slots: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+        """Add what one term is worth to the values of some ascending slots, as :meth:`add` would.
+
+        Args:
+            number: Which term.
+            slots: Ascending.
+            values: Changed in place.
+        """
+        for part in self.terms[number].parts:
+            self.kernel.look_up(part, slots, values, self.weights[number], self._formula)
 
     # -- of everyone ---------------------------------------------------------------------
 
@@ -138,7 +137,7 @@ class Tally:
         self.add(len(self.terms))
         # Term by term, so that it depends neither on what was summed together nor on the dead;
         # summed pairwise: float32 is enough.
-        mean = sum(float(np.add.reduce(impact)) for impact in self._impacts) / records
+        mean = sum(float(np.add.reduce(worth)) for worth in self._worth) / records
         squares = np.einsum("ij,ij->i", self._blocks, self._blocks)
         square = float(squares.sum(dtype=np.float64)) / records
         variance = square - mean * mean
