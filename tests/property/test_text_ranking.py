@@ -62,11 +62,25 @@ def plainly(scores, k, mask):
     long=st.sampled_from([1, 20, 200]),
     probed=st.sampled_from([1, 30]),
     sparse=st.sampled_from([0, 2, 10**6]),
+    together=st.sampled_from([1, 50, 65_536]),
     margin=st.sampled_from([0.2, 0.6, 1.0]),
     looked_up=st.sampled_from([0, 1, 24]),
 )
 def test_equals_every_posting_summed(
-    seed, count, repeated, batch, query, k, share, dead, long, probed, sparse, margin, looked_up
+    seed,
+    count,
+    repeated,
+    batch,
+    query,
+    k,
+    share,
+    dead,
+    long,
+    probed,
+    sparse,
+    together,
+    margin,
+    looked_up,
 ):
     documents = collection(seed, count, repeated=repeated)
     text_index = built(documents, batch)
@@ -84,6 +98,7 @@ def test_equals_every_posting_summed(
         mock.patch.object(rank, "_MARGIN", margin),
         mock.patch.object(rank, "_LOOKED_UP", looked_up),
         mock.patch.object(tally, "_SPARSE", sparse),
+        mock.patch.object(tally, "_TOGETHER", together),
     ):
         asked = text_index.ask(terms, alive=alive)
         first = asked.search(k=k, mask=mask)

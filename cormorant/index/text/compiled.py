@@ -6,7 +6,7 @@ The operations of :meth:`Formula.saturation` and their order, without arrays bet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError, MissingDependency
-from cormorant.index.text.kernels import Kernel, Sums, split
-from cormorant.index.text.lookup import together
+from cormorant.index.text.kernels import Kernel
 from cormorant.index.text.segment import REPAIR, Postings
 
 if TYPE_CHECKING:
     from cormorant.index.contract import Mask
     from cormorant.index.text.bm25 import Formula
-    from cormorant.index.text.lookup import QueryTerm
 
 __all__ = ["load"]
 
@@ -43,25 +41,22 @@ def load() -> Kernel:
         raise MissingDependency("Text searches compiled by numba", extra="fast") from error
     sum_all, probe = _compiled(numba)
 
-    def add(
+    def total(
         scores: NDArray[np.float32],
-        terms: Sequence[QueryTerm],
+        postings: Postings,
+        ends: NDArray[np.int64],
         weights: NDArray[np.float32],
         formula: Formula,
         mask: Mask | None,
-    ) -> Sums:
-        postings = _narrowed(together([part for term in terms for part in term.parts]))
-        ends = np.cumsum([term.df for term in terms])
-        worth = np.empty(len(postings.slots), np.float32)
+        worth: NDArray[np.float32],
+    ) -> NDArray[np.int32]:
         kept = _NOTHING if mask is None else np.empty(len(postings.slots), np.int32)
         admits = _EVERYONE if mask is None else np.ascontiguousarray(mask)
-        count = sum_all(
-            scores, *postings, ends, weights, formula.slope, formula.base, worth, admits, kept
-        )
+        part, slope, base = _narrowed(postings), formula.slope, formula.base
+        count = sum_all(scores, *part, ends, weights, slope, base, worth, admits, kept)
         if count < 0:
             raise CorruptionError(f"Postings are damaged: one points outside the records. {REPAIR}")
-        slots = postings.slots if mask is None else kept[:count]
-        return Sums(slots, split(worth, ends))
+        return postings.slots if mask is None else kept[:count]
 
     def look_up(
         postings: Postings,
@@ -72,7 +67,7 @@ def load() -> Kernel:
     ) -> None:
         probe(values, slots, *_narrowed(postings), formula.slope, formula.base, weight)
 
-    return Kernel("numba", _LONG, add, look_up)
+    return Kernel("numba", _LONG, total, look_up)
 
 
 def _narrowed(part: Postings) -> Postings:
@@ -85,13 +80,12 @@ def _narrowed(part: Postings) -> Postings:
 
 def _compiled(numba: Any) -> tuple[Callable[..., int], Callable[..., None]]:
     types = numba.types
-    f32, i64, i32 = types.float32, types.int64, types.int32
-    u8, u16 = types.uint8, types.uint16
+    f32, i64, i32, u8 = types.float32, types.int64, types.int32, types.uint8
 
     def held(kind: Any) -> Any:
         return types.Array(kind, 1, "C", readonly=True)
 
-    kinds = [(u8, u8), (u8, u16), (i32, i32)]  # of tf and lengths
+    kinds = [(u8, u8), (u8, types.uint16), (i32, i32)]  # of tf and lengths
 
     def compiled(signatures: list[Any]) -> Callable[..., Any]:
         settings = {"nogil": True, "error_model": "numpy"}

@@ -7,48 +7,44 @@ is here is numpy's; :mod:`cormorant.index.text.compiled` is numba's, which nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import UsageError
-from cormorant.index.text.lookup import locate, together
+from cormorant.index.text.lookup import locate
 
 if TYPE_CHECKING:
     from cormorant.index.contract import Mask
     from cormorant.index.text.bm25 import Formula
-    from cormorant.index.text.lookup import QueryTerm
     from cormorant.index.text.segment import Postings
 
-__all__ = ["KERNELS", "Kernel", "Sums", "current", "kernel", "split", "use_kernel"]
+__all__ = ["KERNELS", "Kernel", "Sum", "current", "kernel", "use_kernel"]
 
 KERNELS: Final = ("numpy", "numba")
 
 
-class Sums(NamedTuple):
-    """What was summed.
-
-    Attributes:
-        slots: Of the postings, in the order they were summed.
-        worth: float32: what each posting is worth, an array a term.
-    """
-
-    slots: NDArray[np.int32]
-    worth: list[NDArray[np.float32]]
-
-
-Add: TypeAlias = Callable[
+Sum: TypeAlias = Callable[
     [
         NDArray[np.float32],
-        "Sequence[QueryTerm]",
+        "Postings",
+        NDArray[np.int64],
         NDArray[np.float32],
         "Formula",
         "Mask | None",
+        NDArray[np.float32],
     ],
-    Sums,
+    NDArray[np.int32],
 ]
+"""Add some terms' postings to the scores of the slots that a mask admits.
+
+Takes the scores by slot, the postings, where each term's end among them, each term's weight, the
+formula, the mask, and where to put what each posting is worth. Returns the slots of those that
+were summed, and changes the ends to be theirs.
+"""
+
 LookUp: TypeAlias = Callable[
     ["Postings", NDArray[np.int64], NDArray[np.float32], np.float32, "Formula"], None
 ]
@@ -60,40 +56,35 @@ class Kernel(NamedTuple):
     Attributes:
         name: One of :data:`KERNELS`.
         long: Postings; shorter lists are summed before anything is known about them.
-        add: Sum terms, with a weight each, into scores by slot, of slots the mask admits.
+        sum: See :data:`Sum`.
         look_up: Add what a term is worth to the values of some ascending slots, in place.
     """
 
     name: str
     long: int
-    add: Add
+    sum: Sum
     look_up: LookUp
 
 
-def _add(
+def _sum(
     scores: NDArray[np.float32],
-    terms: Sequence[QueryTerm],
+    postings: Postings,
+    ends: NDArray[np.int64],
     weights: NDArray[np.float32],
     formula: Formula,
     mask: Mask | None,
-) -> Sums:
-    """All terms together, so that rare ones cost no calls of their own."""
-    counts = [term.df for term in terms]
-    postings = together([part for term in terms for part in term.parts])
-    each, ends = np.repeat(weights, counts), np.cumsum(counts)
+    worth: NDArray[np.float32],
+) -> NDArray[np.int32]:
+    each = weights[0] if len(weights) == 1 else np.repeat(weights, np.diff(ends, prepend=0))
     if mask is not None:
         kept = np.flatnonzero(mask.take(postings.slots))
-        postings, each = postings.at(kept), each.take(kept)
-        ends = np.searchsorted(kept, ends)
-    worth = formula.saturation(postings, each)
-    np.add.at(scores, postings.slots, worth)
-    return Sums(postings.slots, split(worth, ends))
-
-
-def split(worth: NDArray[np.float32], ends: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-    """An array a term, from where each one's postings end."""
-    at = ends.tolist()
-    return [worth[start:end] for start, end in zip([0, *at], at, strict=False)]
+        postings = postings.at(kept)
+        each = each.take(kept) if len(weights) > 1 else each
+        ends[:] = np.searchsorted(kept, ends)
+    one = formula.saturation(postings, each)
+    np.add.at(scores, postings.slots, one)
+    worth[: len(one)] = one
+    return postings.slots
 
 
 def _look_up(
@@ -107,7 +98,7 @@ def _look_up(
     values[has] += formula.saturation(postings.at(at), weight)
 
 
-_NUMPY: Final = Kernel("numpy", 16_384, _add, _look_up)
+_NUMPY: Final = Kernel("numpy", 16_384, _sum, _look_up)
 _chosen: list[Kernel] = [_NUMPY]
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from cormorant.index.contract import Mask
 from cormorant.index.text.bm25 import Formula
 from cormorant.index.text.kernels import current
-from cormorant.index.text.lookup import QueryTerm
+from cormorant.index.text.lookup import QueryTerm, together
+from cormorant.index.text.segment import Postings
 
 __all__ = ["Spread", "Tally", "distinct"]
 
@@ -21,6 +22,10 @@ _BLOCK: Final = 4096  # scores squared and summed in float32 before float64 take
 _CANCELLED: Final = 1e-3  # a variance below this share of the mean square is computed anew
 _ROUNDING: Final = 4e-7  # a deviation below this share of the scores is float32's own
 _SPARSE: Final = 8  # sorting a slot costs about what passing over this many does
+
+
+_TOGETHER: Final = 65_536  # postings whose worth stays in a processor's cache
+_SAMPLED: Final = 32  # of the postings summed, one in so many is asked for a good record
 
 
 class Spread(NamedTuple):
@@ -65,7 +70,7 @@ class Tally:
         self._blocks = np.zeros((-(-n // _BLOCK), _BLOCK), np.float32)
         self.scores = self._blocks.reshape(-1)[:n]
         self._slots: list[NDArray[np.int32]] = []
-        self._worth: list[NDArray[np.float32]] = []
+        self._worth: list[tuple[NDArray[np.float32], NDArray[np.int64]]] = []
         self.done = 0
         self.read = self._summed = 0
 
@@ -75,23 +80,35 @@ class Tally:
         if not terms:
             return
         weights = self.weights[self.done : upto]
-        sums = self.kernel.add(self.scores, terms, weights, self._formula, self._mask)
-        self._slots.append(sums.slots)
-        self._worth += sums.worth
-        self._summed += len(sums.slots)
-        self.read += sum(term.df for term in terms)
+        worth = np.empty(sum(term.df for term in terms), np.float32)
+        counts = np.zeros(len(terms), np.int64)
+        at = 0
+        for first, ends, postings in _blocks(terms):
+            mine = slice(first, first + len(ends))
+            slots = self.kernel.sum(
+                self.scores, postings, ends, weights[mine], self._formula, self._mask, worth[at:]
+            )
+            counts[mine] += np.diff(ends, prepend=0)
+            self._slots.append(slots)
+            at += len(slots)
+        self._worth.append((worth, counts))
+        self._summed += at
+        self.read += len(worth)
         self.done = upto
 
     def touched(self) -> NDArray[np.int32]:
         """The slots of the postings summed so far, as they came: one may come several times."""
-        if len(self._slots) == 1:
-            return self._slots[0]
-        return np.concatenate(self._slots) if self._slots else np.empty(0, np.int32)
+        return _joined(self._slots)
 
     def rarest(self, count: int) -> Iterator[NDArray[np.int32]]:
-        """Slots as :meth:`touched`, those of the rarest terms: about ``count``, then all."""
-        if self._slots and len(self._slots[0]) > 2 * count:
-            yield self._slots[0][:count]
+        """Slots as :meth:`touched`: the first, at least ``count`` of them; then all."""
+        count = max(count, self._summed // _SAMPLED)
+        if self._summed > 2 * count:
+            few, held = 0, 0
+            while held < count:
+                held += len(self._slots[few])
+                few += 1
+            yield _joined(self._slots[:few])[:count]
         yield self.touched()
 
     def above(self, least: float) -> NDArray[np.int64]:
@@ -137,7 +154,12 @@ class Tally:
         self.add(len(self.terms))
         # Term by term, so that it depends neither on what was summed together nor on the dead;
         # summed pairwise: float32 is enough.
-        mean = sum(float(np.add.reduce(worth)) for worth in self._worth) / records
+        mean = sum(
+            float(np.add.reduce(worth[end - count : end]))
+            for worth, counts in self._worth
+            for count, end in zip(counts.tolist(), np.cumsum(counts).tolist(), strict=True)
+        )
+        mean /= records
         squares = np.einsum("ij,ij->i", self._blocks, self._blocks)
         square = float(squares.sum(dtype=np.float64)) / records
         variance = square - mean * mean
@@ -149,6 +171,39 @@ class Tally:
         if std <= _ROUNDING * math.sqrt(square):
             std = 0.0
         return Spread(mean, std, float(self.scores.max()))
+
+
+def _blocks(
+    terms: Sequence[QueryTerm],
+) -> Iterator[tuple[int, NDArray[np.int64], Postings]]:
+    """The postings of terms: short lists together, to be few calls; long ones a piece at a time.
+
+    Yields:
+        Which term is the first, where each one's postings end, and the postings.
+    """
+    first = 0
+    while first < len(terms):
+        last, size = first, 0
+        while last < len(terms) and size + terms[last].df <= _TOGETHER:
+            size += terms[last].df
+            last += 1
+        if last > first:
+            some = terms[first:last]
+            ends = np.cumsum([term.df for term in some])
+            yield first, ends, together([part for term in some for part in term.parts])
+            first = last
+            continue
+        for part in terms[first].parts:
+            for at in range(0, len(part.slots), _TOGETHER):
+                piece = Postings(*(array[at : at + _TOGETHER] for array in part))
+                yield first, np.array([len(piece.slots)]), piece
+        first += 1
+
+
+def _joined(arrays: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if arrays else np.empty(0, np.int32)
 
 
 def distinct(slots: NDArray[np.int32]) -> NDArray[np.int32]:
