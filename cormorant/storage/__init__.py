@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cormorant.storage.arrays import map_arrays, verify_arrays, write_arrays
 from cormorant.storage.codec import MAX_DEPTH, decode_metadata, encode_metadata
+from cormorant.storage.draft import Draft
 from cormorant.storage.generation import NewGeneration
 from cormorant.storage.ground import MEMORY
 from cormorant.storage.reader import Reader
@@ -30,6 +31,7 @@ __all__ = [
     "MEMORY",
     "Arrays",
     "Delta",
+    "Draft",
     "Head",
     "NewDocument",
     "NewGeneration",

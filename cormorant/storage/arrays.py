@@ -42,6 +42,7 @@ _PREFIX = struct.Struct("<8sIIQQ")
 _ALIGN = 64
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
 _MAX_NDIM = 8
+_BURST_BYTES = 16 * 1024 * 1024  # written before they are synced
 _KINDS = frozenset("biufSU")  # plain numbers, booleans and fixed-width strings
 _MAX_ITEM_BYTES = 1 << 20
 
@@ -84,7 +85,10 @@ def fill_arrays(fd: int, path: Path, groups: Mapping[str, Arrays]) -> int:
     prefix = _PREFIX.pack(_MAGIC, _VERSION, zlib.crc32(blob), len(blob), total)
     files.pwrite_all(fd, prefix + blob, 0, path)
     for offset, data in chunks:
-        files.pwrite_all(fd, data, start + offset, path)
+        for at in range(0, len(data), _BURST_BYTES):
+            if at:  # one long burst would make a writer's small sync wait for all of it
+                files.sync(fd, path)
+            files.pwrite_all(fd, data[at : at + _BURST_BYTES], start + offset + at, path)
     files.truncate(fd, total, path)
     files.sync(fd, path)
     return total

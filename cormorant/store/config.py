@@ -10,12 +10,14 @@ from typing import Any, Final
 
 from cormorant import defaults
 from cormorant.errors import ConfigError, CorruptionError
+from cormorant.index.vector import IndexChoice
 from cormorant.model import Metric
 from cormorant.search import Calibration, RankingConfig, Trust
 
 __all__ = ["StoreConfig"]
 
 _MAX_DIM: Final = 65_536
+_DEFAULT_INDEX: Final = IndexChoice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class StoreConfig:
         ranking: How hybrid queries are ranked that do not say; None if nobody set it.
         calibration: What makes relevances probabilities; None if nobody calibrated the store.
         trust: What the store learned of its legs; None if it did not.
+        index: Which index vectors get.
     """
 
     dim: int | None = None
@@ -46,6 +49,7 @@ class StoreConfig:
     ranking: RankingConfig | None = None
     calibration: Calibration | None = None
     trust: Trust | None = None
+    index: IndexChoice = _DEFAULT_INDEX
 
     def __post_init__(self) -> None:
         _check(self)
@@ -67,6 +71,8 @@ class StoreConfig:
                 known["calibration"] = Calibration.from_json(known["calibration"])
             if known.get("trust") is not None:
                 known["trust"] = Trust.from_json(known["trust"])
+            if "index" in known:
+                known["index"] = IndexChoice.from_json(known["index"])
             return cls(**known)
         except (ConfigError, TypeError) as error:
             raise CorruptionError(f"The store's settings are damaged: {error}") from error

@@ -7,35 +7,34 @@ log row and applies it through the same :meth:`State.apply`.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant import defaults
 from cormorant.analysis import analyzer_from_spec
 from cormorant.errors import CorruptionError, ScopeError, StoreClosed, StoreError, UsageError
 from cormorant.index.metadata import Columns
 from cormorant.index.text import TextIndex
+from cormorant.store import indexing
 from cormorant.store.config import StoreConfig
 from cormorant.store.scope import Scope
 from cormorant.store.snapshot import Snapshot, Vanished
 from cormorant.store.state import State
+from cormorant.store.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from cormorant.index.vector import Coded
-    from cormorant.storage import NewDocument, Reader, Storage, Writer
+    from cormorant.storage import Draft, NewDocument, Reader, Storage, Writer
     from cormorant.store.intake import Batch
 
 __all__ = ["Core"]
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -49,10 +48,20 @@ class Core:
         storage: Open storage; closed with this object.
         config: The store's settings as this process uses them.
         pool_size: Threads of :attr:`executor`.
+        background: Do what is due in a thread beside the callers; else only fold the log, in
+            the call that made it long.
+
+    Attributes:
+        upkeep: What does so.
     """
 
-    def __init__(self, storage: Storage, config: StoreConfig, *, pool_size: int) -> None:
+    def __init__(
+        self, storage: Storage, config: StoreConfig, *, pool_size: int, background: bool
+    ) -> None:
         self.storage = storage
+        self.background = background
+        self.upkeep = Upkeep()
+        self.hopeless_n = 0  # how many vectors there were when no codes could be found for them
         self.analyzer = analyzer_from_spec(config.analyzer or {})
         self._config = config
         self._config_raw: object = None
@@ -93,8 +102,13 @@ class Core:
                 "A store in memory cannot be pickled: its records would be left behind. Keep it in "
                 "a folder, which is opened again where the pickle arrives, or send the records."
             )
-        options = {"read_only": storage.read_only, "lock_timeout_s": storage.lock_timeout_s}
-        return reopened, (str(storage.path), {**options, "pool_size": self._pool_size})
+        options = {
+            "read_only": storage.read_only,
+            "lock_timeout_s": storage.lock_timeout_s,
+            "pool_size": self._pool_size,
+            "background": self.background,
+        }
+        return reopened, (str(storage.path), options)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Core:
         """A copy of whatever asks this store asks the same open store."""
@@ -102,6 +116,7 @@ class Core:
 
     def close(self) -> None:
         """Let running work end, then let go of files and threads. Idempotent."""
+        self.upkeep.close()
         with self._state_lock:
             self._closed = True
             executor, self._executor = self._executor, None
@@ -239,7 +254,14 @@ class Core:
 
     def _write(self, scope: Scope | None, work: Callable[[Writer, Snapshot], T]) -> T:
         with self.storage.write() as writer:
-            return work(writer, self._snapshot(self._newest(writer), writer, scope))
+            done = work(writer, self._snapshot(self._newest(writer), writer, scope))
+            head, state = writer.head, self._state
+        if state is not None and indexing.is_due(self, state, head):
+            if self.background:
+                self.upkeep.wake(partial(indexing.tend, self))
+            else:
+                indexing.fold(self)
+        return done
 
     def _newest(self, writer: Writer) -> State:
         state = self._advance(writer)
@@ -255,12 +277,22 @@ class Core:
         with self._state_lock:
             self._state = None
 
-    def keep_codes(self, coded: Coded | None, generation: int) -> None:
-        """Search with these codes, which the newest checkpoint holds, from the next read on."""
-        with self._state_lock:
-            state = self._state
-            if state is not None and state.generation == generation:
-                self._state = replace(state, coded=coded)
+    def adopt(self, draft: Draft, coded: Coded | None) -> bool:
+        """Let a checkpoint be the store's, and search with the codes it holds from now on.
+
+        Returns:
+            False, and nothing changed, if a later checkpoint or another generation is there.
+        """
+        self.check_writable(None)
+        with self.storage.write() as writer:
+            if not writer.adopt(draft):
+                return False
+            with self._state_lock:
+                state = self._state
+                if state is not None and state.generation == draft.origin.generation:
+                    self._state = replace(state, coded=coded)
+                    self._seen = writer.head.files
+            return True
 
     def commit(
         self,
@@ -293,32 +325,6 @@ class Core:
                 self._state = state.apply(delta)
         if config is not None:
             self._config = config
-        self._checkpoint_if_due(writer)
-
-    def checkpoint(self, writer: Writer) -> None:
-        """Fold the log into derived files."""
-        state = self._newest(writer)
-        if writer.head.checkpoint_lsn < state.lsn:
-            writer.save_checkpoint(state.to_arrays(), state.lsn)
-
-    def _checkpoint_if_due(self, writer: Writer) -> None:
-        """Do so once replaying the log would cost a reader that opens the store too much.
-
-        The change itself is committed by now, so a failure here is no failure of the call:
-        it is logged, and the next write says that the store must be opened again.
-        """
-        head = writer.head
-        if self.storage.in_memory:
-            return
-        behind = head.lsn - head.checkpoint_lsn
-        rows = head.n - head.checkpoint_n
-        if behind >= defaults.CHECKPOINT_MAX_DELTAS or rows >= max(
-            defaults.CHECKPOINT_MIN_ROWS, head.n // 8
-        ):
-            try:
-                self.checkpoint(writer)
-            except StoreError as error:
-                logger.error("Committed, but folding the log failed: %s", error)  # noqa: TRY400
 
     # Guards
 

@@ -54,6 +54,8 @@ class Stats:
         index: The codes that vectors are searched by; None: they are scanned as they are.
         trust: What was learned of the legs; None if nothing was.
         trust_doubt: Why that no longer fits and is not used, a sentence; None if it is.
+        upkeep: What this process does in the background now; None: nothing.
+        upkeep_failure: What its last work in the background ended with; None if it went well.
     """
 
     records: int
@@ -72,6 +74,8 @@ class Stats:
     index: IndexInfo | None = None
     trust: Trust | None = None
     trust_doubt: str | None = None
+    upkeep: str | None = None
+    upkeep_failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +139,8 @@ def stats(core: Core) -> Stats:
             index=index_info(state),
             trust=config.trust,
             trust_doubt=snapshot.trust_doubt,
+            upkeep=core.upkeep.says,
+            upkeep_failure=core.upkeep.failure,
         )
 
     return core.read_unscoped(work)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import ConfigError, DimensionError
+from cormorant.index.vector import IndexChoice
 from cormorant.search import Calibration, RankingConfig, Trust
 from cormorant.store.config import StoreConfig
 from cormorant.store.fingerprint import Fingerprint, compare, require_same
@@ -32,6 +33,7 @@ __all__ = [
     "remember_embedder",
     "set_calibration",
     "set_dim",
+    "set_index",
     "set_ranking",
     "set_trust",
     "trust_doubt",
@@ -127,6 +129,11 @@ def calibration_doubt(config: StoreConfig) -> str | None:
 def set_trust(core: Core, trust: Trust | None) -> None:
     """Keep what was learned of the legs; None forgets it."""
     _change(core, lambda snapshot: replace(snapshot.config, trust=trust))
+
+
+def set_index(core: Core, index: IndexChoice) -> None:
+    """Give vectors this index from the next building on."""
+    _change(core, lambda snapshot: replace(snapshot.config, index=index))
 
 
 def trust_doubt(config: StoreConfig, rows: NDArray[np.int64]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Self
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from cormorant.index.vector import Progress
+    from cormorant.index.vector import IndexKind, Progress
     from cormorant.model import Metric
     from cormorant.search import Calibration, RankingConfig, Trust
     from cormorant.store.fingerprint import Fingerprint
@@ -55,6 +56,7 @@ class Store(Door):
         read_only: bool = False,
         pool_size: int = defaults.POOL_SIZE,
         lock_timeout_s: float = defaults.LOCK_TIMEOUT_S,
+        background: bool = True,
     ) -> Self:
         """Open a store, or make one.
 
@@ -72,6 +74,9 @@ class Store(Door):
             read_only: Refuse writes; works on a read-only folder.
             pool_size: Threads for async searches, at least 1.
             lock_timeout_s: How long a write waits for another writer, in seconds.
+            background: After writes, see to what became due in one thread beside the callers:
+                codes for many new vectors, and folding the log. Without it codes come by
+                :meth:`optimize` alone, and the call that made the log long folds it.
 
         Raises:
             ConfigError: If a setting is out of range or differs from the store's.
@@ -93,7 +98,11 @@ class Store(Door):
                 f"embedder takes a specification such as 'local'; got {type(embedder).__name__}. "
                 "An Embeddings object goes to cormorant.langchain.Cormorant."
             )
-        for name, flag in (("create", create), ("read_only", read_only)):
+        for name, flag in (
+            ("create", create),
+            ("read_only", read_only),
+            ("background", background),
+        ):
             if not isinstance(flag, bool):
                 raise ConfigError(f"{name} must be True or False; got {flag!r}.")
         _check_path(path)
@@ -120,7 +129,7 @@ class Store(Door):
             with storage.read() as reader:
                 config = StoreConfig.from_json(reader.config)
             config.reconcile(asked)
-            core = Core(storage, config, pool_size=pool_size)
+            core = Core(storage, config, pool_size=pool_size, background=background)
             if dim is not None and config.dim is None:
                 settings.set_dim(core, dim)
             if require_scope is not None and set(require_scope) - set(config.require_scope):
@@ -189,17 +198,33 @@ class Store(Door):
         """
         settings.set_calibration(self._core, calibration)
 
-    def learn_trust(self) -> Trust:
+    def learn_trust(self, embedder: Any = None) -> Trust:
         """Learn from the stored texts and vectors how far each leg is to be trusted.
 
         Needs no model and no judgements. Hybrid queries by ``z`` whose weights nobody said,
         neither in the query nor with :meth:`set_ranking`, are weighed by it; see
         ``docs/trust.md``. Takes some seconds at most, and is done by :meth:`optimize` too.
 
+        Args:
+            embedder: As questions are embedded: a function from text to vector, or an object
+                with ``embed_query``. Asked at most 96 short questions, made from the records'
+                own words. Where their vectors find nothing, the vector leg counts for nothing.
+                None: what was found before, by an embedder with the same fingerprint.
+
         Returns:
             What was learned, as it is kept in the store.
+
+        Raises:
+            ConfigError: If ``embedder`` is neither.
+            DimensionError: If its vectors do not fit the store.
         """
-        return learning.learn_trust(self._core)
+        embed = getattr(embedder, "embed_query", embedder)
+        if embed is not None and not callable(embed):
+            raise ConfigError(
+                "embedder takes a function from text to vector, or an object with embed_query; "
+                f"got {type(embedder).__name__}."
+            )
+        return learning.learn_trust(self._core, embed)
 
     def forget_trust(self) -> None:
         """Weigh the legs alike again, until they are learned anew."""
@@ -228,28 +253,55 @@ class Store(Door):
         return maintenance.compact(self._core)
 
     def optimize(
-        self, *, recall: float = defaults.RECALL_TARGET, progress: Progress | None = None
+        self,
+        *,
+        recall: float | None = None,
+        index: IndexKind | None = None,
+        lists: int | None = None,
+        progress: Progress | None = None,
     ) -> OptimizeReport:
         """Make searches and the next open quick.
 
         Gives the vectors codes to scan in place of themselves, once there are
         ``defaults.INDEX_MIN_ROWS`` of them, and folds the log into derived files. Works on a
         snapshot: readers and writers go on. What is added later is found at once, because it is
-        scanned as it is, until the next call. Learns anew how far each leg is to be trusted, if
-        records came since: see :meth:`learn_trust`.
+        scanned as it is, until it gets codes in the background or by the next call. Learns anew
+        how far each leg is to be trusted, if records came since: see :meth:`learn_trust`.
+
+        What is chosen here is kept in the store and holds in the background too; what is None
+        stays as it is.
 
         Args:
-            recall: Part of the true 10 nearest that a search should find, above 0 and below 1. How
-                much work a search does is chosen by it, measured on the vectors themselves.
+            recall: Part of the true 10 nearest that a search should find, above 0 and below 1;
+                ``defaults.RECALL_TARGET`` until chosen. How much work a search does follows
+                from it, as measured on the vectors themselves.
+            index: ``pq``, the default: codes, compared exactly where they are near. ``exact``:
+                no index, and the codes there are go.
+            lists: Into how many lists codes are sorted, of which a search looks into some; 1
+                until chosen, which serves filters best. See ``docs/scale.md``.
             progress: Called with what is being done and what part of it is done, from 0 to 1.
 
         Returns:
             What was done, and the recall that was measured.
 
         Raises:
-            ConfigError: If ``recall`` is out of range.
+            ConfigError: If a value is out of range.
         """
-        return indexing.optimize(self._core, recall=recall, progress=progress)
+        asked: dict[str, Any] = {"recall": recall, "kind": index, "lists": lists}
+        given = {name: value for name, value in asked.items() if value is not None}
+        choice = replace(self.config.index, **given) if given else None
+        return indexing.optimize(self._core, choice=choice, progress=progress)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Let the work that is due in the background end.
+
+        Args:
+            timeout_s: How long to wait; None: as long as it takes.
+
+        Returns:
+            False if it still runs.
+        """
+        return self._core.upkeep.wait(timeout_s)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy one consistent snapshot to a new folder, while reads and writes go on.
@@ -260,7 +312,11 @@ class Store(Door):
         maintenance.backup(self._core, Path(path))
 
     def close(self) -> None:
-        """Let running searches end, then let go of files and threads. Idempotent."""
+        """Let running searches end, then let go of files and threads. Idempotent.
+
+        Work in the background is stopped at the next place where it can be; :meth:`wait` first
+        to have it done.
+        """
         self._core.close()
 
     def __enter__(self) -> Self:

@@ -103,12 +103,12 @@ def test_what_was_committed_is_acknowledged_though_folding_the_log_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(defaults, "CHECKPOINT_MAX_DELTAS", 1)
-    store = cormorant.open(tmp_path / "kb")
+    store = cormorant.open(tmp_path / "kb", background=False)
 
     def full(*_: object) -> bool:
         raise StoreError("disk full")
 
-    monkeypatch.setattr(Writer, "save_checkpoint", full)
+    monkeypatch.setattr(Writer, "adopt", full)
     assert store.add([{"id": "a", "text": "t"}]).added == 1
     assert "folding the log failed" in caplog.text
     assert store.count() == 1

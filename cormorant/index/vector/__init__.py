@@ -7,6 +7,7 @@ is loaded by the first search or build that needs it, never by importing this.
 from __future__ import annotations
 
 from cormorant.index.vector.check import check_vector, check_vectors
+from cormorant.index.vector.choice import INDEXES, IndexChoice, IndexKind
 from cormorant.index.vector.coded import Coded
 from cormorant.index.vector.exact import ExactIndex
 from cormorant.index.vector.learning import Progress, grow, learn
@@ -15,8 +16,11 @@ from cormorant.index.vector.pq import PqIndex
 from cormorant.index.vector.truth import nearest
 
 __all__ = [
+    "INDEXES",
     "Coded",
     "ExactIndex",
+    "IndexChoice",
+    "IndexKind",
     "PqIndex",
     "Progress",
     "check_vector",

@@ -27,6 +27,7 @@ __all__ = ["Codebook", "flat", "one_thread", "padded_dim", "train_codebook"]
 
 CENTROIDS = 16
 _BLOCK = 16_384  # vectors rotated and encoded in one go
+_COLUMNS = 32  # of a rotation made orthonormal in one go
 _SEED = 1234
 
 
@@ -245,6 +246,22 @@ def _prepared(
 
 
 def _rotation(dim: int, padded: int) -> NDArray[np.float32]:
-    """Orthonormal columns, shape (padded, dim): lengths and inner products stay as they are."""
-    drawn = np.random.default_rng(_SEED).standard_normal((padded, dim))
-    return np.ascontiguousarray(np.linalg.qr(drawn)[0], np.float32)
+    """Orthonormal columns, shape (padded, dim): lengths and inner products stay as they are.
+
+    By Gram and Schmidt, each block of columns and each column freed twice of what came before
+    it: a decomposition of the whole would hold the interpreter's lock all the while.
+    """
+    rng = np.random.default_rng(_SEED)
+    made = np.empty((padded, dim))
+    for start in range(0, dim, _COLUMNS):
+        block = rng.standard_normal((padded, min(_COLUMNS, dim - start)))
+        before = made[:, :start]
+        for _ in range(2):
+            block -= before @ (before.T @ block)
+        for at in range(block.shape[1]):
+            column, done = block[:, at], block[:, :at]
+            for _ in range(2):
+                column -= done @ (done.T @ column)
+            column /= np.sqrt(column @ column)
+        made[:, start : start + block.shape[1]] = block
+    return np.ascontiguousarray(made, np.float32)

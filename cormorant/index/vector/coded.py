@@ -56,6 +56,11 @@ class Coded:
         return len(self.codes)
 
     @property
+    def lists_n(self) -> int:
+        """How many lists they are sorted into."""
+        return self.codebook.lists
+
+    @property
     def mark(self) -> tuple[int, ...]:
         """Tells codes apart without looking at all of them."""
         return (zlib.crc32(self.codebook.centroids.tobytes()), self.n, self.probes, self.rescore_10)

@@ -1,7 +1,7 @@
 """Which codes serve these vectors: how many bytes each, turned or not, and how many rescored?
 
 Decided by recall measured on the vectors themselves, never by how well codes rebuild a vector,
-which says nothing about ranks (docs/decisions/0014).
+which says nothing about ranks (docs/decisions/0015).
 """
 
 from __future__ import annotations

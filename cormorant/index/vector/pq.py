@@ -15,7 +15,7 @@ from cormorant.model import Metric
 __all__ = ["PqIndex"]
 
 _CODES_PER_ROW = 100
-"""Codes scanned in the time it takes to fetch and compare one vector (docs/decisions/0014)."""
+"""Codes scanned in the time it takes to fetch and compare one vector (docs/decisions/0015)."""
 _FIXED_ROWS = 500
 """Vectors compared in the time a scan of codes takes before its first code."""
 

@@ -41,7 +41,7 @@ class Questions:
 
     They lie half way between two stored vectors. A question does not lie on a stored vector,
     whose own nearest are easily told apart; half way between two, the curve of recall follows
-    that of held-out real queries, from a little below (docs/decisions/0014).
+    that of held-out real queries, from a little below (docs/decisions/0015).
 
     Attributes:
         asked: float32, shape (q, dim).

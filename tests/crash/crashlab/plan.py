@@ -158,8 +158,11 @@ def states(ops: Sequence[Op], base: Model | None = None) -> list[Model]:
 
 
 def open_store(folder: Path, **settings: Any) -> Store:
-    """The store under test: the inner product keeps every vector as it was given."""
-    return Store.open(folder, **{"dim": DIM, "metric": "dot", **settings})
+    """The store under test: the inner product keeps every vector as it was given.
+
+    Without a thread beside the calls, which would make a recording differ from the next.
+    """
+    return Store.open(folder, **{"dim": DIM, "metric": "dot", "background": False, **settings})
 
 
 def perform(store: Store, op: Op, folder: Path) -> Store:
