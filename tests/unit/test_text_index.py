@@ -58,6 +58,21 @@ def test_nothing_alive(small):
     assert small.ask(["a"], alive=dead).bound > 0
 
 
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.9])
+def test_the_dead_are_not_found_whatever_the_mask_says(share):
+    rng = np.random.default_rng(4)
+    one = TextIndex.empty().append(TextIndex.encode([["x", f"w{i % 9}"] for i in range(500)]))
+    alive, mask = rng.random(500) < 0.7, rng.random(500) < share
+    asked = one.ask(["x", "w3"], alive=alive)
+    assert (
+        sorted(asked.search(k=500, mask=mask).slots.tolist())
+        == np.flatnonzero(alive & mask).tolist()
+    )
+    dead = int(np.flatnonzero(~alive)[0])
+    assert asked.matches(dead) == ()
+    assert asked.score(np.array([dead])).tolist() == [0.0]
+
+
 def test_absent_terms_only_raise_the_bound(small):
     with_absent = small.ask(["a", "nowhere"]).search(k=3)
     assert with_absent.scores.tobytes() == small.ask(["a"]).search(k=3).scores.tobytes()

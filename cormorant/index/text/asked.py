@@ -32,6 +32,7 @@ class Asked:
         terms: The query's, repeats kept: each counts.
         found: Those that live records have.
         formula: BM25 over the live records.
+        alive: bool, shape (n,): who counts; None: everyone.
         n: Slots there are.
         segments: How many the index has; told in the counters.
 
@@ -40,8 +41,8 @@ class Asked:
         unseen: The part of ``bound`` that belongs to terms no live record has.
     """
 
-    __slots__ = ("_formula", "_found", "_n", "_segments", "_spread", "_tally", "_terms", "bound",
-                 "unseen")  # fmt: skip
+    __slots__ = ("_alive", "_formula", "_found", "_n", "_segments", "_spread", "_tally", "_terms",
+                 "bound", "unseen")  # fmt: skip
 
     def __init__(
         self,
@@ -49,12 +50,14 @@ class Asked:
         found: list[QueryTerm],
         formula: Formula,
         *,
+        alive: Mask | None,
         n: int,
         segments: int,
     ) -> None:
         self._terms = Counter(terms)
         self._found = found
         self._formula = formula
+        self._alive = alive
         self._n = n
         self._segments = segments
         self._tally: Tally | None = None
@@ -77,13 +80,13 @@ class Asked:
         Returns:
             Records that have at least one term.
         """
-        few = mask is not None and np.count_nonzero(mask) < _FEW * self._n
-        if few and self._tally is None:
-            tally = Tally(self._found, self._formula, self._n, mask)
+        if mask is not None and self._tally is None and np.count_nonzero(mask) < _FEW * self._n:
+            admits = mask if self._alive is None else mask & self._alive
+            tally = Tally(self._found, self._formula, self._n, admits)
         else:
             tally = self._scored()
         found = best(tally, k, mask)
-        held = sum(term.df for term in self._found)
+        held = sum(term.size for term in self._found)
         of = f"postings of {len(self._found)} of {len(self._terms)} terms"
         return LegResult(
             slots=found.slots,
@@ -111,7 +114,8 @@ class Asked:
         most = max((term.df for term in found), default=0)
         if len(found) < 2 or (most > k and sum(term.df for term in found) > _COUNTED):
             return most
-        return len(distinct(np.concatenate([part.slots for term in found for part in term.parts])))
+        slots = distinct(np.concatenate([part.slots for term in found for part in term.parts]))
+        return len(slots) if self._alive is None else int(np.count_nonzero(self._alive.take(slots)))
 
     def score(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
         """The scores :meth:`search` gives; 0 where no term occurs, and for the dead.
@@ -132,7 +136,9 @@ class Asked:
 
     def matches(self, slot: int) -> tuple[TermMatch, ...]:
         """Each matched term's part in a record's score, the largest first."""
-        found = []
+        found: list[TermMatch] = []
+        if self._alive is not None and not self._alive[slot]:
+            return ()
         for term in self._found:
             idf = self._formula.idf(term.df)
             for part in term.parts:
@@ -149,5 +155,5 @@ class Asked:
 
     def _scored(self) -> Tally:
         if self._tally is None:
-            self._tally = Tally(self._found, self._formula, self._n)
+            self._tally = Tally(self._found, self._formula, self._n, self._alive)
         return self._tally

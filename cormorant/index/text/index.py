@@ -40,7 +40,7 @@ class TextIndex:
         ['red', 'fish']
     """
 
-    __slots__ = ("_lengths", "_segments", "_tail", "_total")
+    __slots__ = ("_counted", "_lengths", "_segments", "_tail", "_total")
 
     def __init__(
         self, segments: tuple[Segment, ...], tail: Tail, lengths: Growing[np.int32], total: int
@@ -49,6 +49,7 @@ class TextIndex:
         self._tail = tail
         self._lengths = lengths
         self._total = total
+        self._counted: tuple[Mask, int, int] | None = None
 
     # -- making and changing -------------------------------------------------------------
 
@@ -179,17 +180,31 @@ class TextIndex:
         """
         records, total = self.n, self._total
         if alive is not None:
-            dead = np.flatnonzero(~alive)
-            records -= len(dead)
-            total -= int(self._lengths.view[dead].sum(dtype=np.int64))
-            alive = alive if len(dead) else None
+            records, total = self._living(alive)
+            alive = alive if records < self.n else None
         return Asked(
             terms,
             find(terms, self._segments, self._tail, alive, self.n),
             Formula(records, total / records if records else 0.0, k1, b),
+            alive=alive,
             n=self.n,
             segments=len(self._segments) + bool(len(self._tail)),
         )
+
+    def _living(self, alive: Mask) -> tuple[int, int]:
+        """How many records count, and how many terms they have.
+
+        Counted once for an array that cannot be written to, as a snapshot's cannot.
+        """
+        held = self._counted
+        if held is not None and held[0] is alive:
+            return held[1:]
+        dead = np.flatnonzero(~alive)
+        records = self.n - len(dead)
+        total = self._total - int(self._lengths.view[dead].sum(dtype=np.int64))
+        if not alive.flags.writeable:
+            self._counted = (alive, records, total)
+        return records, total
 
     def contains_all(self, terms: Sequence[str]) -> Mask:
         """Which records have every term, dead ones included; none if there are no terms.

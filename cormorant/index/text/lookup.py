@@ -25,12 +25,14 @@ class QueryTerm(NamedTuple):
         term: As given.
         times: How often the query has it.
         df: How many live records have it.
-        parts: Its live postings, by ascending slots.
+        size: How many records have it, dead ones included.
+        parts: Its postings, by ascending slots, dead ones included.
     """
 
     term: str
     times: int
     df: int
+    size: int
     parts: list[Postings]
 
     def postings(self) -> Postings:
@@ -81,17 +83,14 @@ def find(
             held.append(newest)
     found = []
     for (term, count), held in zip(counts.items(), parts, strict=True):
-        live = held if alive is None else [_living(part, alive) for part in held]
-        df = sum(len(part.slots) for part in live)
+        size = sum(len(part.slots) for part in held)
+        df = size
+        if alive is not None:
+            df = sum(int(np.count_nonzero(alive.take(part.slots))) for part in held)
         if df:
-            found.append(QueryTerm(term, count, df, live))
+            found.append(QueryTerm(term, count, df, size, held))
     found.sort(key=lambda one: (one.df, names[one.term]))
     return found
-
-
-def _living(part: Postings, alive: Mask) -> Postings:
-    kept = np.flatnonzero(alive.take(part.slots))
-    return part if len(kept) == len(part.slots) else part.at(kept)
 
 
 def locate(

@@ -53,7 +53,7 @@ def best(tally: Tally, k: int, mask: Mask | None) -> Scored:
     found = _allowed(tally.above(_cut(least, rest, tally.done)), mask)
     values = tally.scores.take(found)
     while tally.done < len(tally.terms):
-        if len(found) * _LOOKED_UP < tally.terms[tally.done].df:
+        if len(found) * _LOOKED_UP < tally.terms[tally.done].size:
             found, values = _looked_up(tally, found, values, least, rest)
             return _top(found, values, k)
         tally.add(tally.done + 1)
@@ -87,7 +87,7 @@ def _kept(
 
 def _reached(tally: Tally, k: int, mask: Mask | None, rest: NDArray[np.float64]) -> float:
     """A score that ``k`` allowed records reach; 0 if not so many score at all."""
-    upto = max(tally.done, sum(term.df < tally.kernel.long for term in tally.terms))
+    upto = max(tally.done, sum(term.size < tally.kernel.long for term in tally.terms))
     while True:
         tally.add(upto)
         good = _good(tally, k, mask)

@@ -46,7 +46,7 @@ class Tally:
         terms: Rarest first.
         formula: BM25 over the live records.
         n: Slots there are.
-        mask: bool, shape (n,): who is scored at all; None: everyone.
+        mask: bool, shape (n,): who is scored at all: none of the dead; None: everyone.
 
     Attributes:
         terms: As given.
@@ -54,7 +54,7 @@ class Tally:
         scores: float32: by slot, of the first ``done`` terms.
         kernel: Who does the arithmetic.
         done: How many terms are summed.
-        read: Postings they have.
+        read: Postings they have, of dead records too.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Tally:
         if not terms:
             return
         weights = self.weights[self.done : upto]
-        worth = np.empty(sum(term.df for term in terms), np.float32)
+        worth = np.empty(sum(term.size for term in terms), np.float32)
         counts = np.zeros(len(terms), np.int64)
         at = 0
         for first, ends, postings in _blocks(terms):
@@ -184,12 +184,12 @@ def _blocks(
     first = 0
     while first < len(terms):
         last, size = first, 0
-        while last < len(terms) and size + terms[last].df <= _TOGETHER:
-            size += terms[last].df
+        while last < len(terms) and size + terms[last].size <= _TOGETHER:
+            size += terms[last].size
             last += 1
         if last > first:
             some = terms[first:last]
-            ends = np.cumsum([term.df for term in some])
+            ends = np.cumsum([term.size for term in some])
             yield first, ends, together([part for term in some for part in term.parts])
             first = last
             continue
