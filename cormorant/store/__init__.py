@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from cormorant.search import Calibration, Candidates, Curve, RankingConfig, Trust
+from cormorant.store.checked import RecallCheck
 from cormorant.store.door import ScopedStore
 from cormorant.store.family import Family
 from cormorant.store.fingerprint import Fingerprint
 from cormorant.store.maintenance import CheckReport, CompactReport, Stats
 from cormorant.store.pages import OWN_DOCUMENTS
+from cormorant.store.recall import RecallReport
 from cormorant.store.store import Store, open  # noqa: A004 - the public name
 
 __all__ = [
@@ -20,6 +22,8 @@ __all__ = [
     "Family",
     "Fingerprint",
     "RankingConfig",
+    "RecallCheck",
+    "RecallReport",
     "ScopedStore",
     "Stats",
     "Store",

@@ -13,6 +13,7 @@ from cormorant.errors import ConfigError, CorruptionError
 from cormorant.index.vector import IndexChoice
 from cormorant.model import Metric
 from cormorant.search import Calibration, RankingConfig, Trust
+from cormorant.store.checked import RecallCheck
 
 __all__ = ["StoreConfig"]
 
@@ -36,6 +37,7 @@ class StoreConfig:
         calibration: What makes relevances probabilities; None if nobody calibrated the store.
         trust: What the store learned of its legs; None if it did not.
         index: Which index vectors get.
+        recall_check: What the last check of recall found; None if there was none.
     """
 
     dim: int | None = None
@@ -50,6 +52,7 @@ class StoreConfig:
     calibration: Calibration | None = None
     trust: Trust | None = None
     index: IndexChoice = _DEFAULT_INDEX
+    recall_check: RecallCheck | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -73,6 +76,8 @@ class StoreConfig:
                 known["trust"] = Trust.from_json(known["trust"])
             if "index" in known:
                 known["index"] = IndexChoice.from_json(known["index"])
+            if known.get("recall_check") is not None:
+                known["recall_check"] = RecallCheck.from_json(known["recall_check"])
             return cls(**known)
         except (ConfigError, TypeError) as error:
             raise CorruptionError(f"The store's settings are damaged: {error}") from error

@@ -183,8 +183,13 @@ def _rebuild(core: Core, progress: Progress) -> tuple[str | None, _Kept | None]:
     """
     with core.pinned(None) as snapshot:
         state, vectors, metric = snapshot.state, snapshot.vectors(), snapshot.metric
-        choice = snapshot.config.index
+        choice, check = snapshot.config.index, snapshot.config.recall_check
+    drifted = check is not None and check.drift is not None
+    if drifted and state.coded is not None:
+        state = replace(state, coded=None)
     built, coded = _built(state, vectors, metric, choice, progress)
+    if drifted and built:
+        settings.set_recall_check(core, None)
     return built, _keep(core, _Made(coded, state.generation) if built else None)
 
 

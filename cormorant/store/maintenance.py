@@ -13,6 +13,7 @@ import numpy as np
 from cormorant.errors import CorruptionError, FormatError, StoreError
 from cormorant.storage import Problem, StaleGeneration
 from cormorant.store import settings
+from cormorant.store.checked import RecallCheck
 from cormorant.store.config import StoreConfig
 from cormorant.store.indexing import IndexInfo, index_info
 from cormorant.store.state import State
@@ -54,6 +55,7 @@ class Stats:
         index: The codes that vectors are searched by; None: they are scanned as they are.
         trust: What was learned of the legs; None if nothing was.
         trust_doubt: Why that no longer fits and is not used, a sentence; None if it is.
+        recall_check: What the last ``Store.recall_check`` found; None if there was none.
         upkeep: What this process does in the background now; None: nothing.
         upkeep_failure: What its last work in the background ended with; None if it went well.
     """
@@ -74,6 +76,7 @@ class Stats:
     index: IndexInfo | None = None
     trust: Trust | None = None
     trust_doubt: str | None = None
+    recall_check: RecallCheck | None = None
     upkeep: str | None = None
     upkeep_failure: str | None = None
 
@@ -139,6 +142,7 @@ def stats(core: Core) -> Stats:
             index=index_info(state),
             trust=config.trust,
             trust_doubt=snapshot.trust_doubt,
+            recall_check=config.recall_check,
             upkeep=core.upkeep.says,
             upkeep_failure=core.upkeep.failure,
         )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cormorant.errors import ConfigError, DimensionError
 from cormorant.index.vector import IndexChoice
 from cormorant.search import Calibration, RankingConfig, Trust
+from cormorant.store.checked import RecallCheck
 from cormorant.store.config import StoreConfig
 from cormorant.store.fingerprint import Fingerprint, compare, require_same
 
@@ -35,6 +36,7 @@ __all__ = [
     "set_dim",
     "set_index",
     "set_ranking",
+    "set_recall_check",
     "set_trust",
     "trust_doubt",
     "with_dim",
@@ -134,6 +136,11 @@ def set_trust(core: Core, trust: Trust | None) -> None:
 def set_index(core: Core, index: IndexChoice) -> None:
     """Give vectors this index from the next building on."""
     _change(core, lambda snapshot: replace(snapshot.config, index=index))
+
+
+def set_recall_check(core: Core, check: RecallCheck | None) -> None:
+    """Keep what a check of recall found; None forgets it."""
+    _change(core, lambda snapshot: replace(snapshot.config, recall_check=check))
 
 
 def trust_doubt(config: StoreConfig, rows: NDArray[np.int64]) -> str | None:

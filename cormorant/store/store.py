@@ -14,6 +14,7 @@ from cormorant.analysis import analyzer_for
 from cormorant.errors import ConfigError
 from cormorant.storage import MEMORY, Storage
 from cormorant.store import indexing, learning, maintenance, settings
+from cormorant.store import recall as recalling
 from cormorant.store.config import StoreConfig
 from cormorant.store.core import Core
 from cormorant.store.door import Door
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cormorant.index.vector import IndexKind, Progress
-    from cormorant.model import Metric
+    from cormorant.model import FilterLike, Metric, VectorLike
     from cormorant.search import Calibration, RankingConfig, Trust
     from cormorant.store.fingerprint import Fingerprint
     from cormorant.store.indexing import OptimizeReport
     from cormorant.store.maintenance import CheckReport, CompactReport, Stats
+    from cormorant.store.recall import RecallReport
 
 __all__ = ["Store", "open"]
 
@@ -291,6 +293,33 @@ class Store(Door):
         given = {name: value for name, value in asked.items() if value is not None}
         choice = replace(self.config.index, **given) if given else None
         return indexing.optimize(self._core, choice=choice, progress=progress)
+
+    def recall_check(
+        self,
+        queries: Iterable[VectorLike] | None = None,
+        *,
+        k: int = 10,
+        filter: FilterLike | None = None,
+    ) -> RecallReport:
+        """How many of the true nearest do searches find, now?
+
+        Asks the index and the exact scan the same, on one snapshot. What was found without a
+        filter is kept in the store and shown by :meth:`stats`. Says so if the newest vectors
+        are found worse than others, or lists have become uneven; :meth:`optimize` then learns
+        the index anew.
+
+        Args:
+            queries: Vectors, best of real questions; None: points half way between two
+                stored vectors, which the recall of real questions follows.
+            k: Hits wanted of each.
+            filter: Ask among the records that satisfy it alone.
+
+        Raises:
+            QueryError: If no record has a vector, or none that satisfies the filter.
+            ConfigError: If ``k`` is below 1, or there are no queries.
+            DimensionError: If a query's vector does not fit.
+        """
+        return recalling.recall_check(self._core, queries, k=k, filter=filter)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Let the work that is due in the background end.

@@ -13,6 +13,7 @@ from cormorant.index.vector.exact import ExactIndex
 from cormorant.index.vector.learning import Progress, grow, learn
 from cormorant.index.vector.metric import normalise, relevance, scores
 from cormorant.index.vector.pq import PqIndex
+from cormorant.index.vector.questions import midpoints
 from cormorant.index.vector.truth import nearest
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "check_vectors",
     "grow",
     "learn",
+    "midpoints",
     "nearest",
     "normalise",
     "relevance",

@@ -15,7 +15,7 @@ from cormorant.index.vector.metric import normalise, scores
 from cormorant.index.vector.truth import nearest
 from cormorant.model import Metric
 
-__all__ = ["Curve", "Questions"]
+__all__ = ["Curve", "Questions", "midpoints"]
 
 ASKED = 200
 _SEED = 4321
@@ -72,14 +72,7 @@ class Questions:
         Returns:
             The same from the same vectors.
         """
-        rng = np.random.default_rng(_SEED)
-        one, other = (rng.choice(usable, min(ASKED, len(usable)), replace=False) for _ in range(2))
-        asked = vectors[one] + vectors[other]
-        asked /= 2
-        if metric == "cosine":
-            opposite = ~asked.any(axis=1)  # two vectors that cancel have no middle
-            asked[opposite] = vectors[one[opposite]]
-        asked = normalise(asked, metric)
+        asked = midpoints(vectors, usable, metric, ASKED, _SEED)
         with one_thread():
             true = nearest(vectors, usable, asked, 100, metric, progress)
         floors = [
@@ -116,6 +109,28 @@ class Questions:
             ten += _among(found >= tenth, counts, 10)
             hundred += _among(found >= hundredth, counts, 100)
         return Curve(rescored, ten / len(self.asked), hundred / len(self.asked))
+
+
+def midpoints(
+    vectors: NDArray[np.float32], usable: NDArray[np.int64], metric: Metric, count: int, seed: int
+) -> NDArray[np.float32]:
+    """Points half way between two stored vectors, as :func:`check_vector` would return them.
+
+    Args:
+        vectors: float32, shape (n, dim).
+        usable: int64: the slots whose vectors mean something; at least one.
+        metric: How vectors are compared.
+        count: How many points; fewer if there are fewer vectors.
+        seed: The same points from the same one.
+    """
+    rng = np.random.default_rng(seed)
+    one, other = (rng.choice(usable, min(count, len(usable)), replace=False) for _ in range(2))
+    asked = vectors[one] + vectors[other]
+    asked /= 2
+    if metric == "cosine":
+        opposite = ~asked.any(axis=1)  # two vectors that cancel have no middle
+        asked[opposite] = vectors[one[opposite]]
+    return normalise(asked, metric)
 
 
 def _among(hit: NDArray[np.bool_], counts: NDArray[np.int64], k: int) -> NDArray[np.float64]:
