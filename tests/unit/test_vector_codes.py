@@ -7,6 +7,7 @@ import pytest
 
 from cormorant.index.vector import Coded, ExactIndex, PqIndex, grow, learn, nearest, normalise
 from cormorant.index.vector.codebook import train_codebook
+from cormorant.index.vector.fastscan import FastScan
 
 N, DIM = 6000, 32
 
@@ -118,6 +119,8 @@ def test_codes_come_back_as_they_were(vectors, coded):
         ("coarse", np.zeros((5, 7), np.float32)),
         ("lists", np.zeros(N, np.int32)),
         ("numbers", np.zeros(4, np.int64)),
+        ("packed", np.zeros(7, np.uint8)),
+        ("packed", np.zeros(N * 4, np.int8)),
         ("metric", np.array(["manhattan"])),
         ("dim", np.array([4096])),
     ],
@@ -125,6 +128,25 @@ def test_codes_come_back_as_they_were(vectors, coded):
 def test_codes_that_do_not_fit_together_are_refused(coded, name, value):
     with pytest.raises(ValueError, match="do"):
         Coded.from_arrays({**coded.to_arrays(), name: value})
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 6000])
+def test_codes_need_not_be_arranged_anew(vectors, coded, n):
+    some = coded.take(np.arange(n))
+    kernel = some.kernel()
+    packed = kernel.packed()
+    again = FastScan(coded.codebook, some.codes, None, "cosine", packed)
+    assert np.array_equal(again.packed(), packed)
+    for point in clustered(20, seed=18):
+        for mask in (None, np.arange(n) % 3 == 0):
+            want = kernel.search(point, 50, mask, probes=1)
+            assert np.array_equal(again.search(point, 50, mask, probes=1), want)
+
+
+def test_what_another_release_would_arrange_otherwise_is_arranged_anew(vectors, coded):
+    strange = coded.kernel().packed()[::-1].copy()
+    again = FastScan(coded.codebook, coded.codes, None, "cosine", strange)
+    assert np.array_equal(again.packed(), coded.kernel().packed())
 
 
 def test_kept_slots_keep_their_codes(vectors, coded):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cormorant.defaults import METRICS
 from cormorant.index.contract import Arrays
 from cormorant.index.vector.codebook import Codebook
-from cormorant.index.vector.fastscan import FastScan
+from cormorant.index.vector.fastscan import FastScan, packed_size
 from cormorant.model import Metric
 
 __all__ = ["Coded"]
@@ -35,6 +35,8 @@ class Coded:
             measured when they were chosen.
         target: The recall that was asked for.
         measured_n: How many slots had codes then.
+        packed: The codes as the kernel holds them, uint8, as a derived file has them; None:
+            they are arranged when first scanned.
     """
 
     codebook: Codebook
@@ -47,6 +49,7 @@ class Coded:
     recall: float
     target: float
     measured_n: int
+    packed: NDArray[np.uint8] | None = None
     _kernel: list[FastScan] = field(default_factory=list, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
@@ -77,7 +80,9 @@ class Coded:
         """The codes as they are scanned; made when first asked for."""
         with self._lock:
             if not self._kernel:
-                self._kernel.append(FastScan(self.codebook, self.codes, self.lists, self.metric))
+                self._kernel.append(
+                    FastScan(self.codebook, self.codes, self.lists, self.metric, self.packed)
+                )
             return self._kernel[0]
 
     def take(self, keep: NDArray[np.int64]) -> Coded | None:
@@ -86,13 +91,14 @@ class Coded:
         if not len(keep):
             return None
         lists = None if self.lists is None else self.lists[keep]
-        return replace(self, codes=self.codes[keep], lists=lists)
+        return replace(self, codes=self.codes[keep], lists=lists, packed=None)
 
     def to_arrays(self) -> Arrays:
         """As named arrays, for a derived file."""
         return {
             **self.codebook.to_arrays(),
             "codes": self.codes,
+            "packed": np.empty(0, np.uint8) if self.lists_n > 1 else self.kernel().packed(),
             "lists": np.empty(0, np.int32) if self.lists is None else self.lists,
             "numbers": np.array(
                 [self.probes, self.rescore_10, self.rescore_100, self.measured_n], np.int64
@@ -110,7 +116,7 @@ class Coded:
             ValueError: If arrays do not fit each other.
         """
         codebook = Codebook.from_arrays(arrays)
-        codes, lists = arrays["codes"], arrays["lists"]
+        codes, lists, packed = arrays["codes"], arrays["lists"], arrays["packed"]
         probes, ten, hundred, measured_n = (int(number) for number in arrays["numbers"])
         recall, target = (float(number) for number in arrays["recall"])
         metric = str(arrays["metric"][0])
@@ -119,6 +125,8 @@ class Coded:
             metric in METRICS
             and codes.dtype == np.uint8
             and codes.shape[1:] == (codebook.m // 2,)
+            and packed.dtype == np.uint8
+            and packed.shape == ((0,) if many else (packed_size(len(codes), codebook.m),))
             and lists.dtype == np.int32
             and lists.shape == ((len(codes),) if many else (0,))
             and (not len(lists) or 0 <= int(lists.min()) <= int(lists.max()) < codebook.lists)
@@ -137,4 +145,5 @@ class Coded:
             recall,
             target,
             measured_n,
+            np.asarray(packed, np.uint8),
         )

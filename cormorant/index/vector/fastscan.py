@@ -15,7 +15,7 @@ from cormorant.index.contract import Mask
 from cormorant.index.vector.codebook import Codebook, flat
 from cormorant.model import Metric
 
-__all__ = ["FastScan"]
+__all__ = ["FastScan", "packed_size"]
 
 _BLOCK_ROWS = 32  # codes faiss scans in one step
 
@@ -28,6 +28,8 @@ class FastScan:
         codes: uint8, shape (n, m / 2), in slot order; copied into the kernel's layout.
         lists: int32, shape (n,): each code's list; None if there is one list.
         metric: How vectors are compared.
+        packed: What :meth:`packed` gave for the same codes: then they need not be arranged
+            anew. Used if it is as this release of faiss would arrange it.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class FastScan:
         codes: NDArray[np.uint8],
         lists: NDArray[np.int32] | None,
         metric: Metric,
+        packed: NDArray[np.uint8] | None = None,
     ) -> None:
         import faiss
 
@@ -53,13 +56,29 @@ class FastScan:
         plain.by_residual = False
         faiss.copy_array_to_vector(codebook.centroids.ravel(), plain.pq.centroids)
         plain.is_trained = True
+        arranged = None
+        if packed is not None and _fits(packed, codebook, codes, metric):
+            codes, arranged = codes[:0], packed
         inverted: Any = plain.invlists
-        for number, members in enumerate(_members(lists, self.n, len(coarse))):
+        for number, members in enumerate(_members(lists, len(codes), len(coarse))):
             held = np.ascontiguousarray(codes[members] if lists is not None else codes)
             slots = np.ascontiguousarray(members, np.int64)
             inverted.add_entries(number, len(slots), faiss.swig_ptr(slots), faiss.swig_ptr(held))
-        plain.ntotal = self.n
-        self._index = faiss.IndexIVFPQFastScan(plain, _BLOCK_ROWS)
+        plain.ntotal = len(codes)
+        self._index: Any = faiss.IndexIVFPQFastScan(plain, _BLOCK_ROWS)
+        if arranged is not None:
+            blocks = self._index.invlists
+            blocks.resize(0, self.n)
+            faiss.rev_swig_ptr(blocks.get_codes(0), len(arranged))[:] = arranged
+            faiss.rev_swig_ptr(blocks.get_ids(0), self.n)[:] = np.arange(self.n)
+            self._index.ntotal = self.n
+
+    def packed(self) -> NDArray[np.uint8]:
+        """The codes of the one list as the kernel holds them: a copy, of :func:`packed_size`."""
+        view = self._faiss.rev_swig_ptr(
+            self._index.invlists.get_codes(0), packed_size(self.n, self._codebook.m)
+        )
+        return np.array(view, np.uint8)
 
     def search(
         self, query: NDArray[np.float32], count: int, mask: Mask | None, *, probes: int
@@ -86,6 +105,21 @@ class FastScan:
         _, numbered = self._index.search(ready, min(count, self.n), params=parameters)
         found: NDArray[np.int64] = numbered[0]
         return found[found >= 0]
+
+
+def packed_size(n: int, m: int) -> int:
+    """Bytes of ``n`` codes of ``m`` parts as the kernel holds them: whole blocks of rows."""
+    return -(-n // _BLOCK_ROWS) * _BLOCK_ROWS * m // 2
+
+
+def _fits(
+    packed: NDArray[np.uint8], codebook: Codebook, codes: NDArray[np.uint8], metric: Metric
+) -> bool:
+    """Is it of the right size, and its first block as faiss arranges these codes?"""
+    if codebook.lists > 1 or len(packed) != packed_size(len(codes), codebook.m) or not len(codes):
+        return False
+    first = FastScan(codebook, codes[:_BLOCK_ROWS], None, metric).packed()
+    return np.array_equal(first, packed[: len(first)])
 
 
 def _members(lists: NDArray[np.int32] | None, n: int, count: int) -> list[NDArray[np.int64]]:

@@ -109,7 +109,8 @@ def grow(
     lists = None
     if coded.lists is not None and numbers is not None:
         lists = np.concatenate([coded.lists, numbers])
-    longer = replace(coded, codes=np.concatenate([coded.codes, codes]), lists=lists)
+    whole = np.concatenate([coded.codes, codes])
+    longer = replace(coded, codes=whole, lists=lists, packed=None)
     return _settled(longer, questions, vectors, usable)
 
 
