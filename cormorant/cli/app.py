@@ -22,6 +22,7 @@ from cormorant.cli import (
     explain,
     info,
     judge,
+    optimize,
     search,
     tune,
 )
@@ -41,6 +42,7 @@ VERBS: tuple[Verb, ...] = (
     info.VERB,
     check.VERB,
     compact.VERB,
+    optimize.VERB,
     delete.VERB,
     backup.VERB,
     tune.VERB,

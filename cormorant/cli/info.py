@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cormorant.cli.settings import Settings
     from cormorant.store import RankingConfig, Stats
 
-__all__ = ["VERB", "size_text"]
+__all__ = ["VERB", "size_text", "trust_fields", "weights_text"]
 
 _KIB = 1024
 
@@ -35,7 +35,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:  # noqa:
         told = None if ranking is None else ranking.to_json()
         console.json({**_fields(args.store, stats), "calibration": evidence, "ranking": told})
         return 0
-    rows = [*_rows(args.store, stats), ("weights", _weights(stats, ranking))]
+    rows = [*_rows(args.store, stats), ("weights", weights_text(stats, ranking))]
     if calibration is not None:
         modes = ", ".join(calibration.curves)
         rows.append(("relevance", f"a probability, calibrated for {modes}"))
@@ -50,7 +50,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:  # noqa:
     return 0
 
 
-def _weights(stats: Stats, ranking: RankingConfig | None) -> str:
+def weights_text(stats: Stats, ranking: RankingConfig | None) -> str:
     """How the legs of a hybrid search are weighed that does not say."""
     if ranking is not None and ranking.weights is not None:
         return ", ".join(f"{leg} {w:g}" for leg, w in ranking.weights.items()) + ", as set"
@@ -59,9 +59,11 @@ def _weights(stats: Stats, ranking: RankingConfig | None) -> str:
         return "alike; nothing was learned yet"
     if stats.trust_doubt is not None:
         return f"alike; what was learned is not used: {stats.trust_doubt}"
+    known = trust.heard is None or trust.heard == 1.0
+    deaf = "" if known else ", for its embedder understands few questions"
     return (
         f"learned from {trust.records:,} records: vector {trust.share:.2f}, text "
-        f"{1.0 - trust.share:.2f} before a question is looked at"
+        f"{1.0 - trust.share:.2f} before a question is looked at{deaf}"
     )
 
 
@@ -80,15 +82,17 @@ def _fields(path: str, stats: Stats) -> dict[str, Any]:
         "lsn": stats.lsn,
         "unfolded": stats.unfolded,
         "size_bytes": stats.size_bytes,
-        "trust": _trust(stats),
+        "trust": trust_fields(stats),
         "metadata": {name: dataclasses.asdict(info) for name, info in sorted(stats.fields.items())},
     }
 
 
-def _trust(stats: Stats) -> dict[str, Any] | None:
+def trust_fields(stats: Stats) -> dict[str, Any] | None:
+    """What was learned of the legs, as JSON values; None if nothing was."""
     if stats.trust is None:
         return None
     told = {name: getattr(stats.trust, name) for name in ("share", "vector", "text", "records")}
+    told |= {name: getattr(stats.trust, name) for name in ("foreign", "heard", "probes")}
     return {**told, "doubt": stats.trust_doubt}
 
 
@@ -156,7 +160,9 @@ VERB = Verb(
         "nothing did",
         "ranking": "how hybrid searches are ranked that do not say, and why; null if nobody set it",
         "trust": "what was learned of the legs: the vector leg's share, how well vectors and texts "
-        "find, from how many records, and why it is not used; null if nothing was learned",
+        "find, from how many records; part of the records in another script than most; whether the "
+        "embedder understands questions (1 yes, 0 no, null: not asked), by how many; and why it is "
+        "not used; null if nothing was learned",
         "metadata": "by field: the kinds of its values, in how many records, how many distinct "
         "texts, the most frequent ones, the lowest and highest number or date",
     },

@@ -12,6 +12,7 @@ from cormorant.search.diversify import Picks, pick_diverse
 from cormorant.search.explain import explain
 from cormorant.search.fuse import FUSIONS, Fused, LegScores, fuse
 from cormorant.search.legs import Statistics
+from cormorant.search.probes import Embed, questions
 from cormorant.search.ranking import RankingConfig
 from cormorant.search.run import run
 from cormorant.search.snapshot import Snapshot
@@ -22,6 +23,7 @@ __all__ = [
     "Calibration",
     "Candidates",
     "Curve",
+    "Embed",
     "Fused",
     "LegScores",
     "Picks",
@@ -35,5 +37,6 @@ __all__ = [
     "learn",
     "matching",
     "pick_diverse",
+    "questions",
     "run",
 ]

@@ -174,7 +174,7 @@ def gather(
     outcome.statistics = True
     slots, views = views_of(outcome) if outcome.fetched else (np.empty(0, np.int64), ())
     if settled.trust is not None and len(views) > 1:
-        weights = trusted(settled.trust, outcome.fetched, views, settled.fetch_k)
+        weights = trusted(settled.trust, outcome, slots, views, settled.fetch_k)
         settled = replace(settled, weights=weights)
     order = np.argsort(slots)
     has = snapshot.has_vector[slots[order]]

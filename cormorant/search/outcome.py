@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant import trace
+from cormorant.analysis.scripts import script_of
 from cormorant.index.contract import LegResult, Mask
 from cormorant.model import Query, Stage
 from cormorant.search.admit import admitted
@@ -205,7 +206,7 @@ def _fuse(outcome: Outcome) -> None:
     plan, query = outcome.plan, outcome.query
     slots, views = views_of(outcome)
     if plan.trust is not None:
-        outcome.weights = trusted(plan.trust, outcome.fetched, views, plan.k)
+        outcome.weights = trusted(plan.trust, outcome, slots, views, plan.k)
         views = tuple(
             replace(view, weight=outcome.weights[fetched.leg.name])
             for fetched, view in zip(outcome.fetched, views, strict=True)
@@ -251,12 +252,25 @@ def views_of(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[LegScores, ...]
 
 
 def trusted(
-    trust: Trust, fetched: tuple[Fetched, ...], views: tuple[LegScores, ...], depth: int
+    trust: Trust,
+    outcome: Outcome,
+    slots: NDArray[np.int64],
+    views: tuple[LegScores, ...],
+    depth: int,
 ) -> dict[str, float]:
     """The weights that learned trust gives both legs, for this query."""
-    seen = {each.leg.name: view for each, view in zip(fetched, views, strict=True)}
-    known = next(each.leg.known for each in fetched if isinstance(each.leg, TextLeg))
-    return trust.weigh(seen["vector"], seen["text"], known=known, depth=depth)
+    seen = {each.leg.name: view for each, view in zip(outcome.fetched, views, strict=True)}
+    known = next(each.leg.known for each in outcome.fetched if isinstance(each.leg, TextLeg))
+    script = script_of(outcome.query.text or "")
+
+    def beyond(marked: NDArray[np.bool_]) -> float:
+        if script is None or not marked.any():
+            return 0.0
+        records = outcome.snapshot.fetch(slots[marked])
+        scripts = [script_of(record.text) for record in records]
+        return sum(each not in {None, script} for each in scripts) / len(scripts)
+
+    return trust.weigh(seen["vector"], seen["text"], known=known, depth=depth, beyond=beyond)
 
 
 def _union(lists: list[NDArray[np.int64]]) -> NDArray[np.int64]:

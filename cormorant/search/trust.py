@@ -3,13 +3,16 @@
 Two questions are asked, and no judgement is needed for either. *Of the store*: the terms of a
 record are cut into two halves; does its vector find the record that one half points to as well
 as the other half does? Vectors of noise find nothing. *Of a query*: do the records that the
-vector leg likes best hold the query's terms? Measured in docs/decisions/0014-trust.md.
+vector leg likes best hold the query's terms? Those in another script could not, so their lack of
+them says nothing. With the embedder at hand a third: does it understand questions? Measured in
+docs/decisions/0014-trust.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -17,8 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cormorant.analysis.scripts import script_of
 from cormorant.errors import ConfigError
 from cormorant.index.vector import scores
+from cormorant.search.probes import Embed, heard
 
 if TYPE_CHECKING:
     from cormorant.search.fuse import LegScores
@@ -46,7 +51,12 @@ _HIGH: Final = 0.8  # from here on it may gain, if its vectors were found good
 _RAMP: Final = 0.04
 _GAIN: Final = 0.15
 _UNKNOWN: Final = 0.06  # for a query none of whose terms the store knows
+_SEVERAL: Final = 0.1  # foreign records from which on a store is one of several languages
+_BEYOND: Final = 0.3  # gained where the legs disagree over records in another script
 _FLOOR: Final = 0.01  # so that a leg is asked at all: the other one may find nothing
+
+
+_OPTIONAL: Final = ("fingerprint", "foreign", "heard", "probes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,10 @@ class Trust:
         newest: The newest record's row when it was learned.
         fingerprint: Of the embedder whose vectors they were, encoded as the store keeps it;
             None if the store knew none.
+        foreign: Part of the records, of those looked at, in another script than most, in [0, 1].
+        heard: 1 if the embedder understands questions made from the records, 0 if their vectors
+            find nothing of what they are about; None if no embedder was asked, or too little.
+        probes: How many questions were asked.
 
     Raises:
         ConfigError: On a value that could not have been learned.
@@ -71,19 +85,28 @@ class Trust:
     records: int
     newest: int
     fingerprint: Mapping[str, Any] | None = None
+    foreign: float = 0.0
+    heard: float | None = None
+    probes: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("vector", "text"):
+        for name in ("vector", "text", "foreign"):
             value = getattr(self, name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not number or not 0.0 <= value <= 1.0:
                 raise ConfigError(f"The store's trust: {name} lies in [0, 1]; got {value!r}.")
-        for name in ("records", "newest"):
+        for name in ("records", "newest", "probes"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ConfigError(f"The store's trust: {name} is a count; got {value!r}.")
         if self.fingerprint is not None and not isinstance(self.fingerprint, Mapping):
             raise ConfigError("The store's trust: fingerprint is a dict, or null.")
+        known = self.heard
+        number = isinstance(known, (int, float)) and not isinstance(known, bool)
+        if known is not None and not (number and 0.0 <= known <= 1.0):
+            raise ConfigError(
+                f"The store's trust: heard lies in [0, 1], or is null; got {known!r}."
+            )
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Trust:
@@ -93,7 +116,10 @@ class Trust:
             ConfigError: If it is something else.
         """
         try:
-            return cls(**{name: stored[name] for name in cls.__dataclass_fields__})
+            return cls(
+                **{name: stored[name] for name in ("vector", "text", "records", "newest")},
+                **{name: stored[name] for name in _OPTIONAL if name in stored},
+            )
         except (KeyError, TypeError) as error:
             raise ConfigError(f"The store's trust is damaged: {error!r}.") from error
 
@@ -106,15 +132,22 @@ class Trust:
         """The vector leg's weight, before a query is looked at; in [0, 1].
 
         r² / (1 + r²), r being what the vectors find over what the other half of the terms
-        finds, drawn towards 1 where few records were asked about.
+        finds, drawn towards 1 where few records were asked about. Falls to nothing with
+        ``heard``, where that is known to be low.
         """
         prior = _PRIOR_RECORDS * _PRIOR_FOUND
         ratio = (self.records * self.vector + prior) / (self.records * self.text + prior)
         strength = ratio * ratio
-        return strength / (1.0 + strength)
+        return (1.0 if self.heard is None else self.heard) * strength / (1.0 + strength)
 
     def weigh(
-        self, vector: LegScores, text: LegScores, *, known: float, depth: int = DEPTH
+        self,
+        vector: LegScores,
+        text: LegScores,
+        *,
+        known: float,
+        depth: int = DEPTH,
+        beyond: Callable[[NDArray[np.bool_]], float] | None = None,
     ) -> dict[str, float]:
         """Weights for one query, from how the two legs see each other's best candidates.
 
@@ -124,21 +157,34 @@ class Trust:
             known: Part of the weight of the query's terms that belongs to terms the store
                 has, in [0, 1].
             depth: Candidates each leg fetched.
+            beyond: Part of the candidates, marked in a bool array, that are in another script
+                than the query; asked only where the legs disagree and the store has several.
 
         Returns:
             ``vector`` and ``text``, adding up to 1.
         """
-        agreement = _agreement(vector, text, min(depth, DEPTH))
+        best = (vector.ranks > 0) & (vector.ranks <= min(depth, DEPTH))
+        agreement = _agreement(vector, text, best)
         share = self.share
         half = min(share, 0.5)
-        weight = half * min(max(agreement, 0.0) / _LOW, 1.0)
+        heed = min(max(agreement, 0.0) / _LOW, 1.0)
+        weight = half * heed
         weight += min(share - half, _GAIN) * min(max((agreement - _HIGH) / _RAMP, 0.0), 1.0)
         weight += _UNKNOWN * (1.0 - known) * 2.0 * half
+        if self.foreign:
+            # What is in another script cannot hold the query's terms, and may be what was asked
+            # for: neither the legs' disagreement nor a low share is a reason to lose weight then.
+            sound = min(4.0 * half, 1.0)
+            several = min(self.foreign / _SEVERAL, 1.0)
+            weight += several * max(0.5 * sound - weight, 0.0)
+            if heed < 1.0 and self.heard == 1.0 and beyond is not None:
+                apart = min(2.0 * beyond(best), 1.0)
+                weight += apart * (1.0 - heed) * _BEYOND * sound
         weight = max(weight, _FLOOR)
         return {"vector": weight, "text": 1.0 - weight}
 
 
-def _agreement(vector: LegScores, text: LegScores, depth: int) -> float:
+def _agreement(vector: LegScores, text: LegScores, best: NDArray[np.bool_]) -> float:
     """The text standards of the vector leg's best, over those of the text leg's own best.
 
     Drawn towards the usual where the text leg's best hardly rise above the mean.
@@ -146,7 +192,6 @@ def _agreement(vector: LegScores, text: LegScores, depth: int) -> float:
     if vector.statistics is None or text.statistics is None:  # pragma: no cover - z has them
         raise ValueError("Agreement needs the collection's statistics.")
     standards = text.statistics.standard(text.scores)
-    best = (vector.ranks > 0) & (vector.ranks <= depth)
     count = int(np.count_nonzero(best))
     if not count:
         return _NEUTRAL
@@ -157,7 +202,13 @@ def _agreement(vector: LegScores, text: LegScores, depth: int) -> float:
     return (theirs + _NEUTRAL) / (ours + 1.0)
 
 
-def learn(snapshot: Snapshot, *, newest: int, fingerprint: Mapping[str, Any] | None) -> Trust:
+def learn(
+    snapshot: Snapshot,
+    *,
+    newest: int,
+    fingerprint: Mapping[str, Any] | None,
+    embed: Embed | None = None,
+) -> Trust:
     """Ask the store about its own records. Deterministic; takes some seconds at most.
 
     For a sample of records with text and vector: its distinct terms are cut into two halves, the
@@ -169,6 +220,7 @@ def learn(snapshot: Snapshot, *, newest: int, fingerprint: Mapping[str, Any] | N
         snapshot: Of a store, unscoped.
         newest: The newest record's row, kept with the result.
         fingerprint: The embedder's, likewise.
+        embed: As questions are embedded; asked at most 96 times, one after the other.
 
     Returns:
         With ``records`` 0 if there is nothing to ask about: the legs then count alike.
@@ -183,8 +235,11 @@ def learn(snapshot: Snapshot, *, newest: int, fingerprint: Mapping[str, Any] | N
     if vectors is None or len(slots) < 3:  # itself, and two to choose from
         return empty
     found: list[tuple[float, float]] = []
+    scripts: Counter[str] = Counter()
     effort, records = 0.0, 0
-    for asked, (at, terms) in enumerate(_sample(snapshot, slots)):
+    for asked, (at, terms, script) in enumerate(_sample(snapshot, slots)):
+        if script is not None:
+            scripts[script] += 1
         if effort > _EFFORT and asked >= _FEWEST:
             break
         effort += _effort(len(terms), len(slots))
@@ -197,22 +252,28 @@ def learn(snapshot: Snapshot, *, newest: int, fingerprint: Mapping[str, Any] | N
         return empty
     by_vector, by_text = np.mean(np.array(found), axis=0).tolist()
     chance = float(np.mean(1.0 / np.arange(1, len(slots))))
+    known, probes = (None, 0) if embed is None else heard(snapshot, slots, embed)
     return Trust(
         vector=max(by_vector - chance, 0.0),
         text=max(by_text - chance, 0.0),
         records=records,
         newest=newest,
         fingerprint=fingerprint,
+        foreign=1.0 - max(scripts.values()) / scripts.total() if scripts else 0.0,
+        heard=known,
+        probes=probes,
     )
 
 
-def _sample(snapshot: Snapshot, slots: NDArray[np.int64]) -> Iterator[tuple[int, list[str]]]:
-    """Records to ask about, in an order that says nothing: their place and distinct terms."""
+def _sample(
+    snapshot: Snapshot, slots: NDArray[np.int64]
+) -> Iterator[tuple[int, list[str], str | None]]:
+    """Records to ask about, in an order that says nothing: their place, distinct terms, script."""
     order = np.random.default_rng(0).permutation(len(slots))[:_SAMPLE]
     for start in range(0, len(order), _PAGE):
         page = order[start : start + _PAGE]
         for at, record in zip(page.tolist(), snapshot.fetch(slots[page]), strict=True):
-            yield at, sorted(set(snapshot.analyzer.terms(record.text)))
+            yield at, sorted(set(snapshot.analyzer.terms(record.text))), script_of(record.text)
 
 
 def _effort(terms: int, n: int) -> float:

@@ -5,9 +5,10 @@ On a snapshot, without the store's lock: readers and writers go on meanwhile.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cormorant.search import Trust, learn
+from cormorant.search import Embed, Trust, learn, questions
 from cormorant.store import settings
 
 if TYPE_CHECKING:
@@ -17,11 +18,24 @@ if TYPE_CHECKING:
 __all__ = ["learn_if_changed", "learn_trust"]
 
 
-def learn_trust(core: Core) -> Trust:
-    """Learn, and keep it."""
+def learn_trust(core: Core, embed: Embed | None = None) -> Trust:
+    """Learn, and keep it.
+
+    What an embedder was found to understand stays known as long as it is the same one.
+    """
     core.check_writable(None)
+    if embed is not None:
+        with core.pinned(None) as snapshot:
+            asked = questions(snapshot)
+        embed = _beforehand(asked, embed)
     with core.pinned(None) as snapshot:
-        trust = learn(snapshot, newest=_newest(snapshot), fingerprint=snapshot.config.fingerprint)
+        config = snapshot.config
+        trust = learn(
+            snapshot, newest=_newest(snapshot), fingerprint=config.fingerprint, embed=embed
+        )
+        kept = config.trust
+    if embed is None and kept is not None and kept.fingerprint == trust.fingerprint is not None:
+        trust = replace(trust, heard=kept.heard, probes=kept.probes)
     settings.set_trust(core, trust)
     return trust
 
@@ -34,6 +48,12 @@ def learn_if_changed(core: Core) -> None:
         if not snapshot.state.with_vector or (kept and kept.newest == _newest(snapshot)):
             return
     learn_trust(core)
+
+
+def _beforehand(asked: list[str], embed: Embed) -> Embed:
+    """Embeds now, while nothing of the store is held: a model may take its time."""
+    known = {text: embed(text) for text in dict.fromkeys(asked)}
+    return lambda text: known[text] if text in known else embed(text)
 
 
 def _newest(snapshot: Snapshot) -> int:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 import cormorant
 from cormorant import Query, data
 from cormorant.cli.app import main
-from cormorant.errors import ConfigError, CorruptionError
+from cormorant.errors import ConfigError, CorruptionError, DimensionError
 from cormorant.evaluate import mean_ndcg, parse_qrels
 from cormorant.search.fuse import LegScores
 from cormorant.search.legs import Statistics
+from cormorant.search.probes import FEWEST
 from cormorant.store import RankingConfig, Store, Trust
 from cormorant.store.config import StoreConfig
 from cormorant.store.fingerprint import PROBES, Fingerprint
@@ -262,6 +263,9 @@ def test_a_query_the_texts_know_nothing_of_trusts_the_vectors_more() -> None:
         {"newest": -1},
         {"vector": float("nan")},
         {"fingerprint": "x"},
+        {"foreign": 1.5},
+        {"heard": -0.1},
+        {"probes": -1},
     ],
 )
 def test_what_could_not_have_been_learned_is_damage(wrong: dict[str, Any]) -> None:
@@ -299,3 +303,98 @@ def test_info_says_what_was_learned(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert told["trust"]["records"] == 30
     assert told["trust"]["doubt"] is None
     assert told["ranking"] is None
+
+
+def test_an_embedder_that_understands_no_question_is_not_heard() -> None:
+    store = corpus(count=240)
+    alike = store.learn_trust()
+    embed = _same_words()
+    understood = store.learn_trust(lambda text: embed(text) + 1e-3)  # never a vector of zeros
+    assert understood.heard == 1.0
+    assert understood.probes > 2 * FEWEST
+    assert understood.share == alike.share
+    rng = np.random.default_rng(5)
+    deaf = store.learn_trust(lambda _: rng.standard_normal(DIM))
+    assert deaf.heard is not None
+    assert deaf.heard < 0.3
+    assert deaf.share < 0.3 * alike.share
+
+
+def _same_words() -> Words:
+    """The embedder of :func:`corpus`, after it embedded the corpus."""
+    embed = Words()
+    for text in list(data.documents("en").values())[:240]:
+        embed(text)
+    return embed
+
+
+def test_an_embedder_may_be_an_object_with_embed_query_and_nothing_else(good: Store) -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+
+        def embed_query(self, text: str) -> list[float]:
+            self.asked.append(text)
+            return [1.0] * DIM
+
+    model, store = Model(), corpus()
+    store.learn_trust(model)
+    assert 0 < len(model.asked) <= 96
+    assert len(set(model.asked)) == len(model.asked)  # each embedded once
+    with pytest.raises(ConfigError, match="embed_query; got int"):
+        good.learn_trust(3)
+    with pytest.raises(DimensionError):
+        store.learn_trust(lambda _: [1.0, 2.0])
+
+
+def test_what_an_embedder_understands_stays_known_while_it_is_the_same() -> None:
+    rng = np.random.default_rng(0)
+    store = cormorant.open(":memory:")
+    vectors = rng.random((len(PROBES), DIM), np.float32)
+    store.set_embedder("one", Fingerprint(name="one", dim=DIM, vectors=vectors))
+    embed = Words()
+    texts = list(data.documents("en").items())[:SOME]
+    store.add({"id": id, "text": text, "vector": embed(text)} for id, text in texts)
+    first = store.learn_trust(lambda _: rng.standard_normal(DIM))
+    assert store.learn_trust() == first
+    named_nothing = corpus()
+    assert named_nothing.learn_trust(lambda _: rng.standard_normal(DIM)).heard is not None
+    assert named_nothing.learn_trust().heard is None
+
+
+def test_too_few_records_to_ask_say_nothing_of_the_embedder() -> None:
+    store = corpus(count=10)
+    assert store.learn_trust(lambda _: [1.0] * DIM).heard is None
+
+
+def test_records_in_several_scripts_are_noticed() -> None:
+    english, chinese = data.documents("en"), data.documents("zh")
+    ids, embed = list(english)[:SOME], Words()
+    store = cormorant.open(":memory:")
+    store.add(
+        {"id": id, "text": (chinese if i % 2 else english)[id], "vector": embed(english[id])}
+        for i, id in enumerate(ids)
+    )
+    assert 0.4 < store.learn_trust().foreign < 0.6
+    assert corpus().learn_trust().foreign == 0.0
+
+
+def test_where_several_languages_are_stored_the_legs_need_not_agree() -> None:
+    vector, text = (
+        view([0.0, 0.0, 4.0, 3.0], [0, 0, 1, 2]),
+        view([8.0, 7.0, 0.0, 0.0], [1, 2, 0, 0]),
+    )
+
+    def weight(trust: Trust) -> float:
+        return trust.weigh(vector, text, known=1.0, beyond=lambda _: 1.0)["vector"]
+
+    assert weight(Trust(0.3, 0.3, 200, 0)) < 0.2
+    assert weight(Trust(0.3, 0.3, 200, 0, foreign=0.3)) == pytest.approx(0.5)
+    assert weight(Trust(0.3, 0.3, 200, 0, foreign=0.3, heard=1.0, probes=96)) > 0.6
+    assert weight(Trust(0.3, 0.3, 200, 0, foreign=0.3, heard=0.0, probes=96)) < 0.02
+    assert weight(Trust(0.0, 0.3, 2000, 0, foreign=0.3)) < 0.02  # noise in any language
+
+
+def test_what_an_earlier_release_learned_is_read() -> None:
+    stored = {"vector": 0.3, "text": 0.2, "records": 10, "newest": 10, "fingerprint": None}
+    assert Trust.from_json(stored) == Trust(0.3, 0.2, 10, 10)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 
 from cormorant.analysis.normalise import normalise
+from cormorant.analysis.pieces import pieces
 from cormorant.analysis.tokens import is_unspaced, token_pattern
 
 __all__ = ["folded", "number_of", "pieces", "words"]
@@ -30,22 +31,6 @@ def _words(text: str) -> Iterator[str]:
             yield from (token[at : at + 2] for at in range(len(token) - 1))
         else:
             yield token
-
-
-def pieces(text: str) -> list[tuple[int, int]]:
-    """Where the parts lie that can be left out of a text: words, or two letters without spaces.
-
-    Returns:
-        (start, end), in order, without overlap.
-    """
-    out: list[tuple[int, int]] = []
-    for match in token_pattern().finditer(text):
-        start, end = match.span()
-        if is_unspaced(match[0]):
-            out.extend((at, min(at + 2, end)) for at in range(start, end, 2))
-        else:
-            out.append((start, end))
-    return out
 
 
 def folded(text: str) -> str:
