@@ -59,11 +59,28 @@ class Gate:
         metric: The metric's name.
         limit: From -1 to 1 for a change, from 0 to 1 for a level.
         change: Whether the limit is one on the change against a baseline.
+
+    Raises:
+        UsageError: On a limit out of its range, or one that every run keeps to.
     """
 
     metric: str
     limit: float
     change: bool
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.limit, (int, float)) and not isinstance(self.limit, bool)
+        if not number or not (-1 if self.change else 0) <= self.limit <= 1:
+            raise UsageError(
+                f"A gate's limit is a number from {'-1' if self.change else '0'} to 1; got "
+                f"{self.limit!r}."
+            )
+        least = (-1.0 if self.change else 0.0) if self._higher_is_better else 1.0
+        if self.limit == least:
+            raise UsageError(
+                f"'{self}' is kept by every run: its limit is none. For no fall against a "
+                f"baseline write {self.metric}{'>=' if self._higher_is_better else '<='}+0."
+            )
 
     @classmethod
     def parse(cls, written: str) -> Self:
@@ -100,11 +117,6 @@ class Gate:
             raise UsageError(
                 f"{written!r}: metrics go from 0 to 1; got {number:g}. Ten percent is 0.1."
             )
-        if not sign and number == (0 if wanted == ">=" else 1):
-            raise UsageError(
-                f"{written!r} is kept by every run. For no fall against a baseline write "
-                f"{parsed.name}{wanted}+0."
-            )
         return cls(parsed.name, -number if sign == "-" else number, change=bool(sign))
 
     def __str__(self) -> str:
@@ -135,8 +147,9 @@ class Gate:
 
         Raises:
             UsageError: If the question cannot be asked: no baseline, queries that failed, were
-                not asked or are too few, other judgements, an empty run, rankings that end
-                where the metric still counts. A gate never passes because of that.
+                not asked or are too few, other judgements, judgements by which no run could
+                have fallen, an empty run, rankings that end where the metric still counts. A
+                gate never passes because of that.
         """
         _answerable(run, self.metric, confidence)
         comparison = None
@@ -155,6 +168,7 @@ class Gate:
                     f"The gate {self} cannot be asked: it is not known by which judgements the "
                     "runs were judged. Judge both with judge(run, qrels, …)."
                 )
+            self._movable(run, baseline, confidence)
             comparison = compare(baseline, run, self.metric, confidence=confidence, seed=seed)
             value, interval = comparison.difference, comparison.interval
         else:
@@ -165,7 +179,37 @@ class Gate:
         outcome = self._outcome(interval)
         count = len(run.queries)
         says = self._says(outcome, value, interval, count)
+        still = count - len(_able(run))
+        if run.qrels and still and self._higher_is_better:
+            says += (
+                f" {still} of them have nothing judged relevant: they are 0 whatever is returned, "
+                "and every change looks smaller by them."
+            )
         return Verdict(self, outcome, value, interval, count, comparison, says)
+
+    def _movable(self, run: Evaluation, baseline: Evaluation, confidence: float) -> None:
+        """Refuse judgements by which this change could not have been for the worse.
+
+        Raises:
+            UsageError: Saying why.
+        """
+        able = len(run.queries)
+        if self._higher_is_better:
+            able, least = len(_able(run)), _least(confidence)
+            if able < least:
+                raise UsageError(
+                    f"The gate {self} cannot be asked: {able} of {len(run.queries)} queries have "
+                    f"anything judged relevant, and the others are 0 whatever is returned; "
+                    f"{least} at least are needed. Judge more queries, or look whether grades are "
+                    "right."
+                )
+        worst = 0.0 if self._higher_is_better else 1.0
+        if all((each.of(self.metric) == worst).all() for each in (run, baseline)):
+            raise UsageError(
+                f"The gate {self} cannot be asked: both runs have {self.metric} {worst:g} at each "
+                f"of {able} queries, so nothing could fall. Do the judgements name documents of "
+                "this store, as the runs do?"
+            )
 
     def _outcome(self, interval: Interval) -> Outcome:
         worst, best = interval if self._higher_is_better else (-interval.high, -interval.low)
@@ -233,8 +277,7 @@ def _answerable(run: Evaluation, metric: str, confidence: float) -> None:
     """
     name = run.run.name
     run.of(metric)
-    # So many that at least all of them moving one way would be significant.
-    least = math.ceil(1 - math.log2(1 - confidence)) if 0 < confidence < 1 else 2
+    least = _least(confidence)
     if len(run.queries) < least:
         raise UsageError(
             f"{name!r} was judged for {len(run.queries)} queries; a gate at confidence "
@@ -256,6 +299,16 @@ def _answerable(run: Evaluation, metric: str, confidence: float) -> None:
         )
     if not any(run.run.rankings.get(query) for query in run.queries):
         raise UsageError(f"{name!r} returned no document for any judged query. Check the run.")
+
+
+def _least(confidence: float) -> int:
+    """So many queries that at least all of them moving one way would be significant."""
+    return math.ceil(1 - math.log2(1 - confidence)) if 0 < confidence < 1 else 2
+
+
+def _able(run: Evaluation) -> list[str]:
+    """Queries with something judged relevant: the others cannot move."""
+    return [q for q in run.queries if any(grade > 0 for grade in run.qrels.get(q, {}).values())]
 
 
 def _more(value: float, limit: float, interval: Interval, count: int) -> str:

@@ -66,6 +66,9 @@ def test_gates_as_they_are_written(written, gate):
         ("ndcg@10>=40", "from 0 to 1"),
         ("ndcg@10>=0", "kept by every run"),
         ("unjudged@10<=1", "kept by every run"),
+        ("ndcg@10>=-1", "kept by every run"),
+        ("ndcg@10>=-1.0", "kept by every run"),
+        ("unjudged@10<=+1", "kept by every run"),
     ],
 )
 def test_what_is_no_gate_is_refused(written, says):
@@ -208,6 +211,51 @@ CANNOT = {
         "end after 5 places",
     ),
 }
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("-inf"), -5, -1, 1.5, "0", None, True])
+def test_limits_that_no_gate_has_are_refused(limit):
+    with pytest.raises(UsageError, match="limit"):
+        Gate("ndcg@10", limit, change=True)
+
+
+NOTHING = {
+    "nothing was judged relevant": {q: {"d0": 0} for q in QRELS},
+    "the judgements are of other documents": {q: {"elsewhere": 1} for q in QRELS},
+    "one query alone can move": {q: {"d0": int(q == "q0")} for q in QRELS},
+    "five queries alone can move": {q: {"d0": int(q in set(list(QRELS)[:5]))} for q in QRELS},
+}
+
+
+@pytest.mark.parametrize("case", NOTHING)
+@pytest.mark.parametrize("metric", ["mrr@10", "ndcg@10", "map"])
+def test_judgements_that_no_run_could_fall_by_are_an_error(case, metric):
+    qrels = NOTHING[case]
+    both = [judged(each, metric, qrels) for each in (run(), run("base"))]
+    with pytest.raises(UsageError, match="cannot be asked"):
+        Gate.parse(f"{metric}>=-0.01").check(*both)
+
+
+def test_unjudged_documents_that_could_not_rise_are_an_error():
+    qrels = {q: {"elsewhere": 1} for q in QRELS}
+    both = [judged(each, "unjudged@10", qrels) for each in (run(), run("base"))]
+    with pytest.raises(UsageError, match="cannot be asked"):
+        Gate.parse("unjudged@10<=+0.05").check(*both)
+
+
+def test_a_run_may_rise_from_nothing():
+    nowhere = Run("base", {q: ranked(1)[1:] for q in QRELS})
+    after = Run("run", {q: ranked(1)[:9] for q in QRELS})
+    assert Gate.parse("mrr@10>=+0.1").check(judged(after), judged(nowhere)).outcome == "pass"
+
+
+def test_a_verdict_says_how_many_queries_could_not_move():
+    qrels = {q: {"d0": int(place < 10)} for place, q in enumerate(QRELS)}
+    both = [judged(each, qrels=qrels) for each in (run(), run("base"))]
+    assert "30 of them have nothing judged relevant" in (
+        Gate.parse("mrr@10>=-0.01").check(*both).says
+    )
+    assert "have nothing judged relevant" not in Gate.parse("mrr@10>=0.1").check(judged(run())).says
 
 
 @pytest.mark.parametrize("case", CANNOT)
