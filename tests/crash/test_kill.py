@@ -18,12 +18,15 @@ from crashlab.tracer import Fault
 LENGTH = 40
 
 
+@pytest.mark.parametrize("options", [(), ("--background",)], ids=["alone", "background"])
 @pytest.mark.parametrize("run", numbered(100, fast=5))
-def test_kill_at_a_random_instant(run: int, tmp_path: Path, tally: Counter[str]) -> None:
+def test_kill_at_a_random_instant(
+    run: int, options: tuple[str, ...], tmp_path: Path, tally: Counter[str]
+) -> None:
     rng = random.Random(run)
     folder = tmp_path / "store"
     with subprocess.Popen(
-        worker(folder, run, LENGTH), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        worker(folder, run, LENGTH, *options), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
         assert child.stdin is not None
         assert child.stdout is not None

@@ -29,6 +29,7 @@ __all__ = [
     "Op",
     "backup_folder",
     "document",
+    "in_the_background",
     "item",
     "make_plan",
     "open_store",
@@ -40,6 +41,8 @@ __all__ = [
 DIM: Final = 8
 EVERYWHERE: Final = "cormorant"
 """A word that every text holds."""
+
+_BESIDE: dict[str, Any] = {"background": False}
 
 Kind: TypeAlias = Literal["add", "delete", "optimize", "compact", "backup", "reopen"]
 Model: TypeAlias = Mapping[str, Record]
@@ -160,9 +163,21 @@ def states(ops: Sequence[Op], base: Model | None = None) -> list[Model]:
 def open_store(folder: Path, **settings: Any) -> Store:
     """The store under test: the inner product keeps every vector as it was given.
 
-    Without a thread beside the calls, which would make a recording differ from the next.
+    Without a thread beside the calls, unless :func:`in_the_background` was called: it would make
+    a recording differ from the next.
     """
-    return Store.open(folder, **{"dim": DIM, "metric": "dot", "background": False, **settings})
+    return Store.open(folder, **{"dim": DIM, "metric": "dot", **_BESIDE, **settings})
+
+
+def in_the_background() -> None:
+    """From now on stores fold and make codes in their thread, as small as they are."""
+    _BESIDE["background"] = True
+    for module, name in (
+        (defaults, "INDEX_MIN_ROWS"),
+        (defaults, "CHECKPOINT_MIN_ROWS"),
+        (learning, "FEWEST"),
+    ):
+        setattr(module, name, 20)
 
 
 def perform(store: Store, op: Op, folder: Path) -> Store:

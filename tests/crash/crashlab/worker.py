@@ -1,6 +1,7 @@
 """The writer process: does a plan and acknowledges each call on stdout once it has returned.
 
     python -m crashlab.worker FOLDER SEED LENGTH [--whole] [--start N] [--skip N] [--retry]
+        [--background]
 
 It says ``ready``, waits for a line on stdin, and then, a line each: ``ack open``, ``ack N``. A call
 that fails gives ``fail N TYPE MESSAGE``; then it stops or, with ``--retry``, says what this process
@@ -26,6 +27,7 @@ from crashlab.plan import (
     Model,
     Op,
     backup_folder,
+    in_the_background,
     make_plan,
     open_store,
     perform,
@@ -128,7 +130,10 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--skip", type=int)
     parser.add_argument("--retry", action="store_true")
+    parser.add_argument("--background", action="store_true")
     given = parser.parse_args()
+    if given.background:
+        in_the_background()
     ops = make_plan(given.seed, given.length, whole=given.whole, start=given.start)
     worker = Worker(given.folder, ops, retry=given.retry, skip=given.skip)
     say("ready")
