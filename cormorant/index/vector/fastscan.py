@@ -67,7 +67,7 @@ class FastScan:
         plain.ntotal = len(codes)
         self._index: Any = faiss.IndexIVFPQFastScan(plain, _BLOCK_ROWS)
         if arranged is not None:
-            blocks = self._index.invlists
+            blocks: Any = self._index.invlists
             blocks.resize(0, self.n)
             faiss.rev_swig_ptr(blocks.get_codes(0), len(arranged))[:] = arranged
             faiss.rev_swig_ptr(blocks.get_ids(0), self.n)[:] = np.arange(self.n)
@@ -75,9 +75,9 @@ class FastScan:
 
     def packed(self) -> NDArray[np.uint8]:
         """The codes of the one list as the kernel holds them: a copy, of :func:`packed_size`."""
-        view = self._faiss.rev_swig_ptr(
-            self._index.invlists.get_codes(0), packed_size(self.n, self._codebook.m)
-        )
+        blocks: Any = self._index.invlists
+        size = packed_size(self.n, self._codebook.m)
+        view = self._faiss.rev_swig_ptr(blocks.get_codes(0), size)
         return np.array(view, np.uint8)
 
     def search(
