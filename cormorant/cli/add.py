@@ -96,6 +96,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
             _store_source(view, choice, source, items, tally, progress)
             for source, items, _ in sources:
                 _store_source(view, choice, source, items, tally, progress)
+        store.wait()  # or the next search would pay for what is due now
         return _report(args, console, tally, choice, started)
 
 
