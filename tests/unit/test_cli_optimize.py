@@ -28,7 +28,7 @@ def kb(tmp_path: Path) -> Path:
 def test_what_was_learned_is_kept_and_told(kb: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["optimize", str(kb)]) == 0
     told = capsys.readouterr().out
-    assert "folded   1 changes" in told
+    assert "folded   2 changes" in told
     assert "vectors are scanned as they are" in told
     assert "learned from 40 records" in told
     with cormorant.open(kb) as store:
