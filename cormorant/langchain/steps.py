@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from cormorant.langchain.blocking import awaited
+from cormorant.langchain.blocking import aside, awaited
 from cormorant.langchain.time_limit import to_thread
 
-__all__ = ["Call", "Steps", "arun", "in_thread", "on", "run"]
+__all__ = ["Call", "Steps", "arun", "beside", "in_thread", "on", "run"]
 
 T = TypeVar("T")
 
@@ -40,6 +40,11 @@ def on(owner: Any, method: str, *args: Any, **kwargs: Any) -> Call:
 def in_thread(work: Callable[[], Any]) -> Call:
     """Work that has no async form: a thread does it, so that the event loop is not held."""
     return Call(work, lambda: to_thread(work, work))
+
+
+def beside(given: object, work: Callable[[], Any]) -> Call:
+    """Work of our own on what is given: at once, unless its length would hold the event loop."""
+    return Call(work, lambda: aside(given, work))
 
 
 def run(steps: Steps[T]) -> T:

@@ -196,3 +196,66 @@ class TestBoth:
     def test_hosts_that_call_without_callbacks_still_work(self, kind):
         documents = [Document(page_content="one")]
         assert kind.from_llm(chat("YES")).compress_documents(documents, "which?")
+
+
+class TestMany:
+    """More documents than are begun at once."""
+
+    async def test_replies_come_in_the_documents_order(self):
+        async def later(given):
+            await asyncio.sleep(0.001 * (int(given["context"][1:]) % 3))
+            return f"reply to {given['context']}"
+
+        made = LLMChainExtractor(llm_chain=RunnableLambda(later))
+        documents = found(*(f"d{number}" for number in range(50)))
+        kept = await made.ainvoke({"query": "q", "documents": documents})
+        assert [each.page_content for each in kept] == [f"reply to d{n}" for n in range(50)]
+
+    @pytest.mark.parametrize("most", [1, 3, 20])
+    async def test_no_more_at_once_than_the_config_says(self, most):
+        now, seen = 0, []
+
+        async def counted(given):
+            nonlocal now
+            now += 1
+            seen.append(now)
+            for _ in range(100):  # rounds of the loop, in which the others begin
+                await asyncio.sleep(0)
+            now -= 1
+            return "a reply"
+
+        made = LLMChainExtractor(llm_chain=RunnableLambda(counted))
+        documents = found(*(f"d{number}" for number in range(40)))
+        await made.ainvoke({"query": "q", "documents": documents}, {"max_concurrency": most})
+        assert len(seen) == 40
+        assert max(seen) == most
+
+    async def test_all_of_them_at_once_where_it_says_nothing(self):
+        everyone = asyncio.Barrier(40)
+
+        async def met(given):
+            await asyncio.wait_for(everyone.wait(), timeout=10)
+            return "a reply"
+
+        made = LLMChainExtractor(llm_chain=RunnableLambda(met))
+        documents = found(*(f"d{number}" for number in range(40)))
+        assert len(await made.ainvoke({"query": "q", "documents": documents})) == 40
+
+    async def test_where_one_fails_the_others_are_cancelled(self):
+        ended = []
+
+        async def failing(given):
+            if given["context"] == "d39":
+                raise RuntimeError("the model is away")
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                ended.append(given["context"])
+                raise
+
+        made = LLMChainExtractor(llm_chain=RunnableLambda(failing))
+        documents = found(*(f"d{number}" for number in range(40)))
+        with pytest.raises(RuntimeError, match="the model is away"):
+            await made.ainvoke({"query": "q", "documents": documents})
+        # Those that were begun with it, LangChain leaves to themselves.
+        assert {f"d{number}" for number in range(32)} <= set(ended)

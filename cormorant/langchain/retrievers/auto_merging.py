@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -15,7 +16,7 @@ from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
 from cormorant.langchain.retrievers.parents.families import Families, Found, adopted
 from cormorant.langchain.retrievers.parents.kin import children_of, plain
-from cormorant.langchain.steps import Call, Steps
+from cormorant.langchain.steps import Call, Steps, beside
 from cormorant.ranges import is_number
 
 __all__ = ["AutoMergingRetriever"]
@@ -65,10 +66,18 @@ class AutoMergingRetriever(ParentDocumentRetriever):
 
     @override
     def _chosen(self, families: Families, wanted: int) -> Steps[list[Document]]:
+        found = list(families)
+        totals: dict[int, int] = {}
+        for number, family in enumerate(found):
+            totals[number] = yield from self._total(families, family)
+        sized = list(zip(found, totals.values(), strict=True))
+        chosen: list[Document] = yield beside(sized, lambda: self._merged(sized, wanted))
+        return chosen
+
+    def _merged(self, sized: Sequence[tuple[Found, int]], wanted: int) -> list[Document]:
         candidates = self._width(wanted)  # those after them fill up to k, and decide nothing
         chosen: list[tuple[int, Document]] = []
-        for family in families:
-            total = yield from self._total(families, family)
+        for family, total in sized:
             counted = [pair for pair in family.children if pair[0] <= candidates]
             if family.parent is None:
                 chosen.append((family.place, family.told()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from langchain_core.documents import Document
@@ -35,7 +36,7 @@ from cormorant.langchain.retrievers.parents.families import Families
 from cormorant.langchain.retrievers.parents.kin import Parent
 from cormorant.langchain.retrievers.parents.kinship import Kinship
 from cormorant.langchain.retrievers.vectorstores import check_vectorstore
-from cormorant.langchain.steps import Call, Steps
+from cormorant.langchain.steps import Call, Steps, beside
 from cormorant.langchain.storage._lc_store import create_kv_docstore
 from cormorant.langchain.storage.cormorant_store import CormorantDocstore
 from cormorant.langchain.vectorstore import Cormorant
@@ -138,7 +139,7 @@ class MultiVectorRetriever(Retriever):
             narrowed = filter if seen is None else both(filter, seen)
             arguments = {"k": width, "filter": narrowed, **self._candidates(width), **asked}
             answer: Answer = yield _ask(run, child, query, arguments)
-            families.take(answer, more=seen is not None)
+            yield beside(answer, partial(families.take, answer, more=seen is not None))
             said.update(dict.fromkeys(answer.degraded))
             yield from families.fetch()
             found: list[Document] = yield from self._chosen(families, wanted)
@@ -155,8 +156,9 @@ class MultiVectorRetriever(Retriever):
 
     def _chosen(self, families: Families, wanted: int) -> Steps[list[Document]]:
         """What is returned of the families found, best first; the best ``wanted`` suffice."""
-        return families.parents()[:wanted]
-        yield  # pragma: no cover - makes it a procedure
+        best = list(families)[:wanted]
+        found: list[Document] = yield beside(best, lambda: [family.told() for family in best])
+        return found
 
     def _width(self, wanted: int) -> int:
         """How many children are asked for at first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -22,7 +23,7 @@ from cormorant.langchain.retrievers.parent_document_retriever import ParentDocum
 from cormorant.langchain.retrievers.parents.families import Families, Found, adopted
 from cormorant.langchain.retrievers.parents.kin import plain
 from cormorant.langchain.retrievers.sentences import SentenceSplitter, sentence_spans
-from cormorant.langchain.steps import Call, Steps, on
+from cormorant.langchain.steps import Call, Steps, in_thread, on
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.model import Step
 from cormorant.ranges import check_whole
@@ -76,18 +77,27 @@ class SentenceWindowRetriever(ParentDocumentRetriever):
     @override
     def _chosen(self, families: Families, wanted: int) -> Steps[list[Document]]:
         """Windows around the best children, no more of them than ``wanted`` windows need."""
-        found = list(families)
+        # Beside the event loop always: a single document may be a long book.
+        chosen: list[Document] = yield in_thread(lambda: self._around(list(families), wanted))
+        return chosen
+
+    def _around(self, found: Sequence[Found], wanted: int) -> list[Document]:
         spans = [(number, s) for number, family in enumerate(found) for s in self._spans(family)]
+        spans.sort(key=lambda pair: pair[1].hits[0][0])
         windows: list[list[_Window]] = [[] for _ in found]
-        for number, span in sorted(spans, key=lambda pair: pair[1].hits[0][0]):
-            windows[number] = _joined([*windows[number], span])
-            if sum(map(len, windows)) == wanted:
-                break
+        done = 0
+        while done < len(spans) and (lacking := wanted - sum(map(len, windows))):
+            # A span makes one window at most: so many can all be taken before counting again.
+            more: dict[int, list[_Window]] = {}
+            for number, span in spans[done : done + lacking]:
+                more.setdefault(number, []).append(span)
+            for number, some in more.items():
+                windows[number] = _joined([*windows[number], *some])
+            done += lacking
         chosen: list[tuple[int, Document]] = []
         for family, some in zip(found, windows, strict=True):
             chosen.extend(self._windows(family, some))
         return [document for _, document in sorted(chosen, key=lambda pair: pair[0])]
-        yield  # pragma: no cover - makes it a procedure
 
     @override
     def _leaves_out(self, child: BaseRetriever) -> bool:
@@ -97,14 +107,14 @@ class SentenceWindowRetriever(ParentDocumentRetriever):
         """For each child where its window lies."""
         text = "" if family.parent is None else family.parent.page_content
         sentences = sentence_spans(text)
+        starts, ends = [start for start, _ in sentences], [end for _, end in sentences]
         for place, child in family.children:
             span = _span(child, text)
             if span is None:  # not word for word in the document: a summary, a question
                 yield _Window(0, len(text), [(place, child)])
                 continue
-            inside = [i for i, (lo, hi) in enumerate(sentences) if lo < span[1] and hi > span[0]]
-            first = max(0, inside[0] - self.window)
-            last = min(len(sentences) - 1, inside[-1] + self.window)
+            first = max(0, bisect_right(ends, span[0]) - self.window)
+            last = min(len(sentences), bisect_left(starts, span[1]) + self.window) - 1
             yield _Window(sentences[first][0], sentences[last][1], [(place, child)])
 
     def _windows(self, family: Found, windows: Iterable[_Window]) -> Iterable[tuple[int, Document]]:

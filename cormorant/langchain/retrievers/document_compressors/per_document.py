@@ -10,7 +10,7 @@ from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable
 
-from cormorant.langchain.blocking import each, only_sync
+from cormorant.langchain.blocking import aeach, aside, each, only_sync
 from cormorant.langchain.retrievers.asking.answers import (
     GetInput,
     default_get_input,
@@ -89,7 +89,8 @@ class PerDocument(Compressor):
         """Like :meth:`_replies`, awaiting the chain."""
         if only_sync(self.llm_chain) and time_left() is not None:
             return await to_thread(self, self._replies, call)
-        return self._checked(call, await self.llm_chain.abatch(self._inputs(call), call.config))
+        inputs = await aside(call.answer, self._inputs, call)
+        return self._checked(call, await aeach(self.llm_chain, inputs, call.config))
 
     def _inputs(self, call: Call) -> list[Any]:
         return [self.get_input(call.query, document) for document in call.answer]

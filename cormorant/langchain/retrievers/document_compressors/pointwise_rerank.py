@@ -11,6 +11,7 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from typing_extensions import override
 
 from cormorant.analysis.normalise import normalise
+from cormorant.langchain.blocking import aside
 from cormorant.langchain.retrievers.asking.answers import text_of
 from cormorant.langchain.retrievers.asking.rewriting import quoted, unthought
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError
@@ -80,7 +81,8 @@ class LLMPointwiseRerank(PerDocument, Reranker):
 
     @override
     async def _ascores(self, call: Call) -> dict[int, float]:
-        return self._grades(await self._areplies(call))
+        replies = await self._areplies(call)
+        return await aside(replies, self._grades, replies)
 
     def _grades(self, replies: Sequence[Any]) -> dict[int, float]:
         who = self.get_name()

@@ -11,7 +11,7 @@ from langchain_core.stores import BaseStore
 
 from cormorant.langchain.provenance import Answer, attach, of
 from cormorant.langchain.retrievers.parents.kin import plain
-from cormorant.langchain.steps import Steps, on
+from cormorant.langchain.steps import Steps, beside, on
 from cormorant.model import Step
 from cormorant.store.door import Door
 
@@ -98,7 +98,9 @@ class Families:
             key = child.metadata.get(self.id_key)
             named = key is not None and isinstance(key, Hashable)
             whose = ("parent", key) if named else ("alone", child.id or id(child))
-            family = self._found.setdefault(whose, Found(self._seen, key if named else None))
+            family = self._found.get(whose)
+            if family is None:
+                family = self._found[whose] = Found(self._seen, key if named else None)
             if child.id is None or child.id not in family.ids:
                 family.ids.add(child.id)
                 family.children.append((self._seen, child))
@@ -108,14 +110,15 @@ class Families:
         keys = [key for kind, key in self._found if kind == "parent" and key not in self._parents]
         if keys:
             got = yield on(self._docstore, "mget", keys)
-            for key, parent in zip(keys, got, strict=True):
-                inside = parent is not None and (
-                    self.door is None or self.door.admits(parent.metadata)
-                )
-                self._parents[key] = parent if inside else None
+            yield beside(keys, lambda: self._note(keys, got))
         for (kind, key), family in self._found.items():
             if kind == "parent":
                 family.parent = self._parents.get(key)
+
+    def _note(self, keys: Sequence[Hashable], got: Sequence[Document | None]) -> None:
+        for key, parent in zip(keys, got, strict=True):
+            inside = parent is not None and (self.door is None or self.door.admits(parent.metadata))
+            self._parents[key] = parent if inside else None
 
     def exclusion(self) -> dict[str, Any] | None:
         """A filter that leaves out the children of the families found; None if there are none."""
@@ -127,10 +130,6 @@ class Families:
         for (kind, _), family in self._found.items():
             if kind == "alone" or family.parent is not None:
                 yield family
-
-    def parents(self) -> list[Document]:
-        """The parents, and the documents that have none, best first."""
-        return [family.told() for family in self]
 
     def told(self, answer: Answer, found: Sequence[Document]) -> Answer:
         """An Answer with ``found``, and what must be said of it."""
