@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -452,9 +453,11 @@ class TestJournal:
         journal = Journal(path, belongs_to="x", resume=False)
         journal.put("a", np.arange(6.0).reshape(2, 3))
         journal.put("b", np.ones((1, 2)))
+        journal.close()
         read = Journal(path, belongs_to="x", resume=True)
         assert len(read) == 2
         assert np.array_equal(read.get("a"), np.arange(6.0).reshape(2, 3))
+        read.close()
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(lines[0] + lines[1].replace(b'"crc": ', b'"crc": 1') + lines[2])
         with pytest.raises(EvalFileError, match="damaged") as caught:
@@ -465,6 +468,48 @@ class TestJournal:
             Journal(path, belongs_to="x", resume=True)
         with pytest.raises(EvalFileError, match="Cannot write"):
             Journal(tmp_path / "no" / "journal", belongs_to="x", resume=False)
+
+    @pytest.mark.parametrize("resume", [False, True])
+    @pytest.mark.parametrize("content", [b"1 0 d 1\n", b"no line end", b'{"query": "1"}\n', b"\n"])
+    def test_a_file_that_is_something_else_is_not_written_over(self, tmp_path, content, resume):
+        path = tmp_path / "qrels.trec"
+        path.write_bytes(content)
+        with pytest.raises(EvalFileError, match="no tuning journal"):
+            Journal(path, belongs_to="x", resume=resume)
+        assert path.read_bytes() == content
+
+    def test_two_tunings_do_not_share_a_journal(self, tmp_path):
+        path = tmp_path / "journal"
+        with Journal(path, belongs_to="x", resume=False) as first:
+            for resume in (False, True):
+                with pytest.raises(EvalFileError, match="Another tuning"):
+                    Journal(path, belongs_to="y", resume=resume)
+            first.put("a", np.ones((1, 2)))
+        with Journal(path, belongs_to="x", resume=True) as again:
+            assert len(again) == 1
+        with Journal(path, belongs_to="y", resume=False) as other:
+            assert len(other) == 0
+
+    @pytest.mark.parametrize("kept", [0, 1, 20])
+    def test_a_journal_that_was_cut_off_in_its_first_line_begins_anew(self, tmp_path, kept):
+        path = tmp_path / "journal"
+        Journal(path, belongs_to="x", resume=False).close()
+        path.write_bytes(path.read_bytes()[:kept])
+        with Journal(path, belongs_to="x", resume=True) as journal:
+            journal.put("a", np.ones((1, 2)))
+        with Journal(path, belongs_to="x", resume=True) as journal:
+            assert len(journal) == 1
+
+    def test_what_cannot_be_written_is_said_and_leaves_no_half_line(self, tmp_path, monkeypatch):
+        path = tmp_path / "journal"
+        with Journal(path, belongs_to="x", resume=False) as journal:
+            journal.put("a", np.ones((1, 2)))
+            whole = path.read_bytes()
+            real = os.pwrite
+            monkeypatch.setattr(os, "pwrite", lambda file, data, at: real(file, data[:5], at))
+            with pytest.raises(EvalFileError, match="Cannot write"):
+                journal.put("b", np.ones((1, 2)))
+        assert path.read_bytes() == whole
 
 
 def _cut(text, size, overlap):

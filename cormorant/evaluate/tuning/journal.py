@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import json
 import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,28 +26,56 @@ from cormorant.errors import ConfigError, EvalFileError
 __all__ = ["Journal"]
 
 _FORMAT: Final = "cormorant tuning journal 1"
+_BEGINS: Final = json.dumps({"format": _FORMAT}).encode()[:-1]
 
 
 class Journal:
     """Pieces of work and their values, kept in a file.
 
+    One process uses it at a time. Close it, or use it as a context manager.
+
     Args:
-        path: The file; made if it is missing.
+        path: The file; made if it is missing. A file that is something else is left alone.
         belongs_to: A hash of everything the values depend on.
         resume: Go on with what the file holds; False begins it anew.
 
     Raises:
         ConfigError: If it is to be resumed and belongs to something else.
-        EvalFileError: If the file cannot be read, or is no journal.
+        EvalFileError: If the file cannot be read or written, is no journal, or another process
+            is using it.
     """
 
     def __init__(self, path: str | Path, *, belongs_to: str, resume: bool) -> None:
         self.path = Path(path)
         self._done: dict[str, NDArray[np.float64]] = {}
-        if resume and self.path.exists():
-            self._read(belongs_to)
-            return
-        self._begin(belongs_to)
+        head = json.dumps({"format": _FORMAT, "belongs_to": belongs_to}).encode() + b"\n"
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            self._lock()
+            content = self.path.read_bytes()
+            # What was cut off within its first line holds nothing yet.
+            other = not _BEGINS.startswith(content) and not content.startswith(_BEGINS)
+            if other or (b"\n" in content and _head(content) is None):
+                raise EvalFileError(
+                    f"{self.path} is no tuning journal. Name another file.",
+                    path=str(self.path),
+                    line=1,
+                )
+            if resume and b"\n" in content:
+                self._end = self._read(content, belongs_to)
+            else:
+                os.ftruncate(self._file, 0)
+                self._end = 0
+                self._append(head)
+        except OSError as error:
+            os.close(self._file)
+            raise self._unusable(error) from error
+        except BaseException:
+            os.close(self._file)
+            raise
 
     def __len__(self) -> int:
         return len(self._done)
@@ -55,7 +85,11 @@ class Journal:
         return self._done.get(piece)
 
     def put(self, piece: str, values: NDArray[np.float64]) -> None:
-        """Keep what was measured; on return it survives a crash."""
+        """Keep what was measured; on return it survives a crash.
+
+        Raises:
+            EvalFileError: If it cannot be written; the file is as it was.
+        """
         packed = zlib.compress(values.astype("<f8").tobytes())
         line = {
             "piece": piece,
@@ -63,56 +97,66 @@ class Journal:
             "crc": zlib.crc32(packed),
             "values": base64.b64encode(packed).decode("ascii"),
         }
-        with self.path.open("ab") as out:
-            out.write(json.dumps(line).encode() + b"\n")
-            out.flush()
-            os.fsync(out.fileno())
+        self._append(json.dumps(line).encode() + b"\n")
         self._done[piece] = values
 
-    def _begin(self, belongs_to: str) -> None:
-        head = json.dumps({"format": _FORMAT, "belongs_to": belongs_to}).encode() + b"\n"
-        self._replace(head)
+    def close(self) -> None:
+        """Let go of the file. Idempotent."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
-    def _replace(self, content: bytes) -> None:
-        beside = self.path.with_name(self.path.name + ".new")
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _lock(self) -> None:
         try:
-            with beside.open("wb") as out:
-                out.write(content)
-                out.flush()
-                os.fsync(out.fileno())
-            beside.replace(self.path)
-        except OSError as error:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
             raise EvalFileError(
-                f"Cannot write the journal {self.path}: {error.strerror}. Name another place.",
+                f"Another tuning is writing to the journal {self.path}. Wait for it, or name "
+                "another journal.",
                 path=str(self.path),
             ) from error
 
-    def _read(self, belongs_to: str) -> None:
+    def _append(self, data: bytes) -> None:
         try:
-            content = self.path.read_bytes()
+            if os.pwrite(self._file, data, self._end) != len(data):
+                raise OSError("it was written in part")
+            os.fsync(self._file)
         except OSError as error:
-            raise EvalFileError(
-                f"Cannot read the journal {self.path}: {error.strerror}.", path=str(self.path)
-            ) from error
-        whole = content[: content.rfind(b"\n") + 1]
-        lines = whole.splitlines()
-        head = _parsed(lines[0]) if lines else None
-        if head is None or head.get("format") != _FORMAT:
-            raise EvalFileError(
-                f"{self.path} is no tuning journal. Name another file, or begin without resuming.",
-                path=str(self.path),
-                line=1,
-            )
-        if head.get("belongs_to") != belongs_to:
+            os.ftruncate(self._file, self._end)
+            raise self._unusable(error) from error
+        self._end += len(data)
+
+    def _unusable(self, error: OSError) -> EvalFileError:
+        return EvalFileError(
+            f"Cannot write the journal {self.path}: {error.strerror or error}. Name another place.",
+            path=str(self.path),
+        )
+
+    def _read(self, content: bytes, belongs_to: str) -> int:
+        """Take what a journal holds; returns where its whole lines end."""
+        head = _head(content)
+        if head is None or head.get("belongs_to") != belongs_to:
             raise ConfigError(
                 f"The journal {self.path} belongs to another tuning: the store, queries, "
                 "judgements, space, metric, seed or reranker changed since. Begin without "
                 "resuming, or name another journal."
             )
-        for number, line in enumerate(lines[1:], start=2):
+        whole = content[: content.rfind(b"\n") + 1]
+        for number, line in enumerate(whole.splitlines()[1:], start=2):
             self._take(line, number)
-        if len(whole) != len(content):
-            self._replace(whole)  # what comes next must not be glued to a torn line
+        os.ftruncate(self._file, len(whole))  # what comes next must not be glued to a torn line
+        return len(whole)
 
     def _take(self, line: bytes, number: int) -> None:
         parsed = _parsed(line) or {}
@@ -129,6 +173,12 @@ class Journal:
                 path=str(self.path),
                 line=number,
             ) from error
+
+
+def _head(content: bytes) -> Mapping[str, Any] | None:
+    """What the first line says; None if this is no journal."""
+    head = _parsed(content[: content.find(b"\n")])
+    return head if head is not None and head.get("format") == _FORMAT else None
 
 
 def _parsed(line: bytes) -> Mapping[str, Any] | None:

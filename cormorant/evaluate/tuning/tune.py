@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -103,7 +104,8 @@ def tune(
     elif resume:
         raise UsageError("resume=True needs a journal to go on with; give journal=, a file.")
     bench = Bench(settings, journal=kept, progress=progress)
-    values = bench.values(points, training)
+    with nullcontext() if kept is None else kept:
+        values = bench.values(points, training)
     choice = choose(values, points)
     chosen = points[choice.chosen]
     means = values.mean(axis=1).tolist()
