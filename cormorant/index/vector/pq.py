@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,7 +67,9 @@ class PqIndex:
         eligible = n if mask is None else int(np.count_nonzero(mask))
         rescore = coded.rescored(k)
         if eligible <= rescore + coded.n // _CODES_PER_ROW + _FIXED_ROWS:
-            return self._exact.search(query, k, mask)
+            scanned = self._exact.search(query, k, mask)
+            why = f"that is quicker than the {coded.n:,} codes for so few rows or so many hits"
+            return replace(scanned, says=f"{scanned.says}: {why}")
         near = coded.kernel().search(
             query, rescore, None if mask is None else mask[: coded.n], probes=coded.probes
         )
