@@ -42,11 +42,7 @@ def keep_golden(store: Door, golden: Golden) -> None:
         >>> kept_golden(store).qrels
         {'1': {'a': 1}}
     """
-    text = json.dumps(
-        {"version": _VERSION, "queries": dict(golden.queries), "qrels": golden.qrels},
-        ensure_ascii=False,
-    )
-    store.add([], documents=[Record(_id(store), text)])
+    store.add([], documents=[Record(golden_id(store), golden_text(golden))])
 
 
 def kept_golden(store: Door) -> Golden:
@@ -60,14 +56,31 @@ def kept_golden(store: Door) -> Golden:
         NotFound: If there is none.
         CorruptionError: If what is there is no golden set.
     """
-    found = store.documents([_id(store)])
+    found = store.documents([golden_id(store)])
     if not found:
         raise NotFound(
             "No queries and judgements are kept in this store (in this scope). Keep some with "
             "keep_golden(store, golden), or: cormorant eval KB --queries FILE --qrels FILE --keep"
         )
+    return golden_of(found[0].text)
+
+
+def golden_text(golden: Golden) -> str:
+    """A golden set as the text that is kept."""
+    return json.dumps(
+        {"version": _VERSION, "queries": dict(golden.queries), "qrels": golden.qrels},
+        ensure_ascii=False,
+    )
+
+
+def golden_of(text: str) -> Golden:
+    """Read what :func:`golden_text` wrote.
+
+    Raises:
+        CorruptionError: If it is something else.
+    """
     try:
-        return _read(json.loads(found[0].text))
+        return _read(json.loads(text))
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise CorruptionError(
             f"The golden set kept in the store cannot be read: {error!r}. Keep it again."
@@ -76,10 +89,15 @@ def kept_golden(store: Door) -> Golden:
 
 def forget_golden(store: Door) -> None:
     """Drop the golden set that is kept inside the store; nothing happens if there is none."""
-    store.delete(family=Family([_id(store)], None))
+    store.delete(family=Family([golden_id(store)], None))
 
 
-def _id(store: Door) -> str:
+def golden_id(store: Door) -> str:
+    """The id of the document that keeps a golden set, one for each scope.
+
+    Raises:
+        ScopeError: In a scope whose predicates are not all equalities.
+    """
     # Ids are unique in a store, whatever the scope: each scope has a name of its own.
     try:
         stamps: dict[str, Any] = store.stamped({}, id=_PREFIX)

@@ -301,6 +301,41 @@ class Door:
 
         return self._core.read(self._scope, work)
 
+    def revise_documents(
+        self, ids: Iterable[str], change: Callable[[list[Record]], Iterable[Record]]
+    ) -> None:
+        """Put what a function makes of some documents in their place, in one transaction.
+
+        Nobody else writes between the reading and the writing, so nothing another writer added
+        is lost. Durable on return.
+
+        Args:
+            ids: Of the documents; unknown ids, and ids outside the scope, are skipped.
+            change: Given those found, in the order asked; returns what is there from then on.
+                One of the ids that it does not return is gone.
+
+        Raises:
+            RecordError: On a document that cannot be stored; nothing is changed.
+            ScopeError: On a document outside the scope, or an id taken outside it.
+            StoreLocked: If another process is writing for longer than the time-out.
+        """
+        wanted = check_ids(ids)
+        core = self._core
+
+        def commit(writer: Writer, snapshot: Snapshot) -> None:
+            found = {each.id: each for each in documents_of(snapshot, self._scope, wanted)}
+            kept = take_in_documents(
+                change([found[id] for id in wanted if id in found]), self._scope
+            )
+            staying = {each.id for each in kept}
+            core.refuse_foreign_documents(self._scope, writer, [each.id for each in kept])
+            gone = [id for id in found if id not in staying]
+            if kept or gone:
+                dead = np.empty(0, np.int64)
+                core.commit(writer, None, terms=[], dead=dead, documents=kept, dead_documents=gone)
+
+        core.write(commit, self._scope)
+
     def document_ids(self, prefix: str = "") -> list[str]:
         """The ids of all documents of the scope, or of those that begin with ``prefix``, sorted.
 

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,6 +18,7 @@ from cormorant.evaluate.judgements import (
     JudgingSession,
     ModelJudgements,
     NotBelieved,
+    Origin,
     StoreJudgements,
     agreement,
     cohen_kappa,
@@ -135,6 +137,26 @@ class TestStore:
         assert ledger.qrels == {"3": {"b": 0}}
         ledger.take_back("3", "b")
         assert ledger.qrels == {}
+
+    @pytest.mark.parametrize("scope", [{}, {"tenant": "acme"}])
+    def test_judges_at_once_lose_nothing(self, store, scope):
+        view = store.scope(**scope) if scope else store
+        ledgers = [StoreJudgements(view, {f"q{n}": f"text {n}"}) for n in range(4)]
+        origin = Origin("m", "p", 0.9, None, 10, 0.6)
+
+        def judge(n):
+            for doc in range(6):
+                ledgers[n].put(f"q{n}", f"d{doc}", 1)
+            ledgers[n].take_back(f"q{n}", "d0")
+            ledgers[n].put_all({f"q{n}": {"model": 2, "d1": 0}}, origin)
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(judge, range(4)))
+        wanted = {f"d{doc}": 1 for doc in range(1, 6)}
+        assert kept_golden(view).qrels == {f"q{n}": {**wanted, "model": 2} for n in range(4)}
+        assert set(kept_golden(view).queries) == {f"q{n}" for n in range(4)}
+        assert kept_origins(view) == {f"q{n}": {"model": origin} for n in range(4)}
+        assert kept_human(view) == {f"q{n}": wanted for n in range(4)}
 
     def test_another_text_under_the_same_id_is_refused(self, store):
         keep_golden(store, Golden({"1": "a bird?"}, {"1": {"b": 1}}))

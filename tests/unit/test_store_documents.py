@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import cormorant
-from cormorant import Query
+from cormorant import Query, Record
 from cormorant.errors import CorruptionError, RecordError, ScopeError, StoreError
 from cormorant.store import Family
 
@@ -52,6 +52,44 @@ def test_documents_are_not_searched_counted_listed_or_scored(store):
     assert store.count() == 1
     assert [record.id for record in store.records()] == ["p#0"]
     assert store.get(["p1"]) == []
+
+
+def test_documents_are_revised_as_they_are_now_and_nothing_is_lost(store):
+    store.add([], documents=[{"id": "n", "text": "0"}, {"id": "old", "text": "x"}])
+
+    def count(found):
+        (each,) = [one for one in found if one.id == "n"]
+        return [Record("n", str(int(each.text) + 1)), Record("new", "y")]
+
+    threads = [
+        threading.Thread(
+            target=lambda: [store.revise_documents(["no", "n", "old"], count) for _ in range(5)]
+        )
+        for _ in range(4)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert texts(store, ["n", "old", "new"]) == {"n": "20", "new": "y"}
+    store.revise_documents(["n"], lambda found: [])
+    assert store.document_ids() == ["new"]
+
+
+def test_a_revision_that_fails_or_reaches_outside_its_scope_changes_nothing(store):
+    acme, rival = store.scope(tenant="acme"), store.scope(tenant="rival")
+    acme.add([], documents=[{"id": "a", "text": "acme's"}])
+    seen = []
+    rival.revise_documents(["a"], lambda found: seen.extend(found) or [])
+    assert seen == []
+    assert texts(acme, ["a"]) == {"a": "acme's"}
+    with pytest.raises(ScopeError):
+        rival.revise_documents(["a"], lambda found: [Record("a", "mine")])
+    with pytest.raises(ZeroDivisionError):
+        acme.revise_documents(["a"], lambda found: [Record("a", str(1 / 0))])
+    with pytest.raises(RecordError):
+        acme.revise_documents(["a"], lambda found: [Record("a", "x", [1.0])])
+    assert texts(acme, ["a"]) == {"a": "acme's"}
 
 
 def test_a_document_and_a_record_may_have_one_id(store):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from cormorant.errors import CorruptionError, NotFound, UsageError
 from cormorant.evaluate.golden import Golden
 from cormorant.evaluate.judgements.ledger import Origin, Origins, without
-from cormorant.evaluate.keeping import _id as golden_id  # the one place that names a scope's
-from cormorant.evaluate.keeping import forget_golden, keep_golden, kept_golden
+from cormorant.evaluate.keeping import golden_id, golden_of, golden_text, kept_golden
 from cormorant.evaluate.qrels import Qrels
 from cormorant.model import Record
 from cormorant.store.door import Door
@@ -48,9 +47,13 @@ class StoreJudgements:
 
     def put(self, query: str, doc: str, grade: float) -> None:
         """Keep a person's judgement; on return it survives a crash."""
-        queries, qrels = self._kept()
-        qrels.setdefault(query, {})[doc] = grade
-        keep_golden(self._store, Golden(queries | self._queries, qrels))
+
+        def judge(queries: dict[str, str], qrels: Qrels, origins: Origins) -> None:
+            queries |= self._queries
+            qrels.setdefault(query, {})[doc] = grade
+            origins.get(query, {}).pop(doc, None)
+
+        self._revise(judge)
 
     def put_all(self, qrels: Mapping[str, Mapping[str, float]], origin: Origin) -> int:
         """Keep a model's judgements; pairs that are judged already stay.
@@ -58,38 +61,63 @@ class StoreJudgements:
         Returns:
             How many were kept.
         """
-        queries, before = self._kept()
-        origins = kept_origins(self._store)
         count = 0
-        for query, grades in qrels.items():
-            for doc, grade in grades.items():
-                if doc not in before.get(query, {}):
-                    before.setdefault(query, {})[doc] = grade
-                    origins.setdefault(query, {})[doc] = origin
-                    count += 1
-        if count:
-            # Where they come from is kept first: nobody ever takes them for a person's.
-            _keep_origins(self._store, origins, before)
-            keep_golden(self._store, Golden(queries | self._queries, before))
+
+        def judge(queries: dict[str, str], before: Qrels, origins: Origins) -> None:
+            nonlocal count
+            count = 0
+            for query, grades in qrels.items():
+                for doc, grade in grades.items():
+                    if doc not in before.get(query, {}):
+                        before.setdefault(query, {})[doc] = grade
+                        origins.setdefault(query, {})[doc] = origin
+                        count += 1
+            if count:
+                queries |= self._queries
+
+        self._revise(judge)
         return count
 
     def take_back(self, query: str, doc: str) -> None:
         """Drop a judgement."""
-        queries, qrels = self._kept()
-        qrels.get(query, {}).pop(doc, None)
-        if not qrels.get(query):
-            qrels.pop(query, None)
-        if qrels:
-            keep_golden(self._store, Golden(queries, qrels))
-        else:
-            forget_golden(self._store)
+
+        def drop(queries: dict[str, str], qrels: Qrels, origins: Origins) -> None:  # noqa: ARG001 - as the others
+            qrels.get(query, {}).pop(doc, None)
+            if not qrels.get(query):
+                qrels.pop(query, None)
+            origins.get(query, {}).pop(doc, None)
+
+        self._revise(drop)
+
+    def _revise(self, change: Callable[[dict[str, str], Qrels, Origins], None]) -> None:
+        """Change what is kept as it is now: several judges at once lose nothing of each other's."""
+        golden, by = golden_id(self._store), _origins_id(self._store)
+
+        def revised(found: list[Record]) -> list[Record]:
+            texts = {each.id: each.text for each in found}
+            queries, qrels = _parts(golden_of(texts[golden])) if golden in texts else ({}, {})
+            origins = _origins(texts[by], qrels) if by in texts else {}
+            change(queries, qrels, origins)
+            kept = []
+            if qrels:
+                kept.append(Record(golden, golden_text(Golden(queries, qrels))))
+            if qrels and any(origins.values()):
+                kept.append(Record(by, _written(origins, qrels)))
+            return kept
+
+        self._store.revise_documents([golden, by], revised)
 
     def _kept(self) -> tuple[dict[str, str], Qrels]:
         try:
             golden = kept_golden(self._store)
         except NotFound:
             return {}, {}
-        return dict(golden.queries), {query: dict(each) for query, each in golden.qrels.items()}
+        return _parts(golden)
+
+
+def _parts(golden: Golden) -> tuple[dict[str, str], Qrels]:
+    """Queries and judgements, copies that may be changed."""
+    return dict(golden.queries), {query: dict(each) for query, each in golden.qrels.items()}
 
 
 def kept_human(store: Door) -> Qrels:
@@ -116,8 +144,12 @@ def kept_origins(store: Door) -> Origins:
         qrels = kept_golden(store).qrels
     except NotFound:
         return {}
+    return _origins(found[0].text, qrels)
+
+
+def _origins(text: str, qrels: Qrels) -> Origins:
     try:
-        written = json.loads(found[0].text)
+        written = json.loads(text)
         if written["version"] != _VERSION:
             raise UsageError(f"it has version {written['version']!r}; supported is {_VERSION}")
         known = [Origin.from_json(each) for each in written["origins"]]
@@ -133,7 +165,7 @@ def kept_origins(store: Door) -> Origins:
     return out
 
 
-def _keep_origins(store: Door, origins: Origins, qrels: Qrels) -> None:
+def _written(origins: Origins, qrels: Qrels) -> str:
     known = list(dict.fromkeys(each for by in origins.values() for each in by.values()))
     written: dict[str, Any] = {
         "version": _VERSION,
@@ -144,8 +176,7 @@ def _keep_origins(store: Door, origins: Origins, qrels: Qrels) -> None:
             for doc, origin in by.items()
         ],
     }
-    text = json.dumps(written, ensure_ascii=False)
-    store.add([], documents=[Record(_origins_id(store), text)])
+    return json.dumps(written, ensure_ascii=False)
 
 
 def _origins_id(store: Door) -> str:
