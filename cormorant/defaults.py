@@ -13,6 +13,7 @@ __all__ = [
     "BM25_K1",
     "BUSY_TIMEOUT_S",
     "CACHE_BYTES",
+    "CALLS_AT_ONCE",
     "CHECKPOINT_MAX_DELTAS",
     "CHECKPOINT_MIN_ROWS",
     "CONFIDENCE",
@@ -142,6 +143,7 @@ DECAY_RATE: Final = 0.01  # recency lost in an hour; langchain-classic's
 TIME_WEIGHTED_CANDIDATES: Final = 100  # ``search_kwargs["k"]``; langchain-classic's
 QUERY_VARIANTS: Final = 3  # langchain-classic's
 SUB_QUESTIONS: Final = 4
+CALLS_AT_ONCE: Final = 64  # of a model, awaited; LangChain works a fifth of a millisecond on each
 MAX_QUESTIONS: Final = 50  # of a model's, asked at once where nobody said how many
 HYDE_PASSAGES: Final = 3
 SELF_QUERY_MAX_LIMIT: Final = 100  # documents a question may ask for

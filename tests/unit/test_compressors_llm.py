@@ -17,6 +17,7 @@ from langchain_core.runnables import RunnableLambda
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from compressorlab import Runs, found, ids
 
+from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.langchain.provenance import of
 from cormorant.langchain.retrievers.document_compressors import (
@@ -207,11 +208,11 @@ class TestMany:
             return f"reply to {given['context']}"
 
         made = LLMChainExtractor(llm_chain=RunnableLambda(later))
-        documents = found(*(f"d{number}" for number in range(50)))
+        documents = found(*(f"d{number}" for number in range(100)))
         kept = await made.ainvoke({"query": "q", "documents": documents})
-        assert [each.page_content for each in kept] == [f"reply to d{n}" for n in range(50)]
+        assert [each.page_content for each in kept] == [f"reply to d{n}" for n in range(100)]
 
-    @pytest.mark.parametrize("most", [1, 3, 20])
+    @pytest.mark.parametrize("most", [1, 3, 80])
     async def test_no_more_at_once_than_the_config_says(self, most):
         now, seen = 0, []
 
@@ -225,27 +226,35 @@ class TestMany:
             return "a reply"
 
         made = LLMChainExtractor(llm_chain=RunnableLambda(counted))
-        documents = found(*(f"d{number}" for number in range(40)))
+        documents = found(*(f"d{number}" for number in range(100)))
         await made.ainvoke({"query": "q", "documents": documents}, {"max_concurrency": most})
-        assert len(seen) == 40
+        assert len(seen) == 100
         assert max(seen) == most
 
-    async def test_all_of_them_at_once_where_it_says_nothing(self):
-        everyone = asyncio.Barrier(40)
+    async def test_where_it_says_nothing_no_more_than_the_loop_bears(self):
+        now, seen = 0, []
+        everyone = asyncio.Barrier(defaults.CALLS_AT_ONCE)
 
         async def met(given):
+            nonlocal now
+            now += 1
+            seen.append(now)
             await asyncio.wait_for(everyone.wait(), timeout=10)
+            now -= 1
             return "a reply"
 
         made = LLMChainExtractor(llm_chain=RunnableLambda(met))
-        documents = found(*(f"d{number}" for number in range(40)))
-        assert len(await made.ainvoke({"query": "q", "documents": documents})) == 40
+        documents = found(*(f"d{number}" for number in range(2 * defaults.CALLS_AT_ONCE)))
+        kept = await made.ainvoke({"query": "q", "documents": documents})
+        assert len(kept) == len(seen) == 2 * defaults.CALLS_AT_ONCE
+        assert max(seen) == defaults.CALLS_AT_ONCE
 
     async def test_where_one_fails_the_others_are_cancelled(self):
-        ended = []
+        begun, ended = [], []
 
         async def failing(given):
-            if given["context"] == "d39":
+            begun.append(given["context"])
+            if given["context"] == "d40":
                 raise RuntimeError("the model is away")
             try:
                 await asyncio.sleep(60)
@@ -254,8 +263,9 @@ class TestMany:
                 raise
 
         made = LLMChainExtractor(llm_chain=RunnableLambda(failing))
-        documents = found(*(f"d{number}" for number in range(40)))
+        documents = found(*(f"d{number}" for number in range(100)))
         with pytest.raises(RuntimeError, match="the model is away"):
             await made.ainvoke({"query": "q", "documents": documents})
-        # Those that were begun with it, LangChain leaves to themselves.
-        assert {f"d{number}" for number in range(32)} <= set(ended)
+        assert {f"d{number}" for number in range(40)} <= set(ended)
+        assert set(begun) - set(ended) == {"d40"}
+        assert len(begun) <= defaults.CALLS_AT_ONCE

@@ -56,7 +56,7 @@ class LLMChainExtractor(PerDocument):
     """Shortens each document to what a language model finds relevant; drops one with nothing.
 
     Documents keep their ids, metadata, scores and order. All are asked at once, within the
-    config's ``max_concurrency``.
+    config's ``max_concurrency``; async, without one, ``defaults.CALLS_AT_ONCE``.
 
     Args:
         llm_chain: ``get_input``'s output to text, empty if nothing is relevant.

@@ -71,7 +71,7 @@ class LLMChainFilter(PerDocument):
     """Drops each document that a language model finds irrelevant.
 
     Documents keep their ids, metadata, scores and order. All are asked at once, within the
-    config's ``max_concurrency``.
+    config's ``max_concurrency``; async, without one, ``defaults.CALLS_AT_ONCE``.
 
     Args:
         llm_chain: ``get_input``'s output to a bool, or to text that says YES or NO.

@@ -62,7 +62,8 @@ class LLMPointwiseRerank(PerDocument, Reranker):
     """Has a language model grade each document from 1 to 10, and keeps the best.
 
     Documents with equal grades stay in their earlier order. All are asked at once, within the
-    config's ``max_concurrency``; each costs a call of the model.
+    config's ``max_concurrency``; async, without one, ``defaults.CALLS_AT_ONCE``.
+    Each costs a call of the model.
 
     Args:
         llm_chain: ``get_input``'s output to a number from 1 to 10, or to text that holds one.
