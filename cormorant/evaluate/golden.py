@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cormorant.errors import UsageError
-from cormorant.evaluate.qrels import Qrels
+from cormorant.evaluate.qrels import Qrels, check_grades
 
 __all__ = ["Golden"]
 
@@ -20,7 +20,8 @@ class Golden:
         qrels: Query id to judged document ids and their grades; above 0 is relevant.
 
     Raises:
-        UsageError: If nothing is judged, or a judged query has no text.
+        UsageError: If nothing is judged, a judged query has no text, or a grade is no finite
+            number.
     """
 
     queries: Mapping[str, str]
@@ -29,6 +30,7 @@ class Golden:
     def __post_init__(self) -> None:
         if not self.qrels:
             raise UsageError("A golden set has no judgements: qrels is empty.")
+        check_grades(self.qrels)
         without = [query for query in self.qrels if query not in self.queries]
         if without:
             raise UsageError(

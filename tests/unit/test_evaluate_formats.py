@@ -303,3 +303,50 @@ def test_a_golden_set_needs_the_text_of_every_judged_query():
         Golden({"1": "a"}, {"2": {"x": 1}})
     with pytest.raises(UsageError, match="no judgements"):
         Golden({"1": "a"}, {})
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"query": "1", "hits": [], "degraded": 5}', "degraded"),
+        ('{"query": "1", "hits": [], "degraded": "by words alone"}', "degraded"),
+        ('{"query": "1", "hits": [], "degraded": {"a": 1}}', "degraded"),
+        ('{"query": "1", "failed": null}', "failed"),
+        ('{"query": "1", "failed": ["x"]}', "failed"),
+        ('{"query": "1", "hits": [["a", 1]], "failed": "late"}', "both failed and has"),
+    ],
+)
+def test_what_a_run_says_of_a_query_has_its_form(tmp_path, line, says):
+    path = tmp_path / "run.jsonl"
+    path.write_text('{"run": "a"}\n' + line + "\n")
+    with pytest.raises(EvalFileError, match=f"line 2.*{says}"):
+        read_run(path)
+
+
+def test_a_column_that_comes_twice_is_refused(tmp_path):
+    path = tmp_path / "qrels.csv"
+    path.write_text("query,query,document,grade\na,b,d,1\n")
+    with pytest.raises(EvalFileError, match=r"line 1.*'query' twice"):
+        read_qrels(path)
+
+
+@pytest.mark.parametrize("grade", ["1" + "0" * 400, "1_0", "１", "9" * 5000])
+def test_grades_are_plain_numbers_that_a_float_holds(tmp_path, grade):
+    path = tmp_path / "qrels.trec"
+    path.write_text(f"1 0 a {grade}\n")
+    with pytest.raises(EvalFileError, match="line 1: a grade is a whole number") as caught:
+        read_qrels(path)
+    assert len(str(caught.value)) < 400
+    path = tmp_path / "qrels.csv"
+    path.write_text(f"query,document,grade\n1,a,{grade}\n")
+    with pytest.raises(EvalFileError, match="line 2: a grade is a number") as caught:
+        read_qrels(path)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("score", ["1_0", "１"])
+def test_scores_are_plain_numbers(tmp_path, score):
+    path = tmp_path / "run.trec"
+    path.write_text(f"1 Q0 a 1 {score} t\n")
+    with pytest.raises(EvalFileError, match="line 1: a score is a number"):
+        read_run(path)

@@ -11,6 +11,7 @@ from cormorant.errors import UsageError
 from cormorant.evaluate import (
     DEFAULT_METRICS,
     METRICS,
+    Golden,
     Run,
     judge,
     parse_metric,
@@ -212,3 +213,25 @@ def test_several_metrics_each_once_in_order():
 def test_every_default_metric_exists():
     assert [each.name for each in parse_metrics(DEFAULT_METRICS)] == list(DEFAULT_METRICS)
     assert [m.name for m in METRICS.values() if not m.higher_is_better] == ["unjudged"]
+
+
+@pytest.mark.parametrize(
+    "grade", [float("nan"), float("inf"), -float("inf"), "1", None, 10**400, {"a": 1}, 1j]
+)
+def test_grades_that_are_no_finite_numbers_are_refused_by_name(grade):
+    qrels = {"1": {"a": 1}, "2": {"b": 1, "c": grade}}
+    for ask in (
+        lambda: judge(Run("run", {}), qrels, "ndcg@10"),
+        lambda: Golden({"1": "x", "2": "y"}, qrels),
+    ):
+        with pytest.raises(UsageError, match=r"grade.*'2'.*'c'"):
+            ask()
+
+
+def test_great_grades_are_numbers():
+    qrels = {"1": {"a": 1e300, "b": 1e300}}
+    run = Run("run", {"1": (("a", 1.0), ("b", 0.5))})
+    found = judge(run, qrels, "ndcg, ndcg_exp, map")
+    assert found.means == {"ndcg": 1.0, "ndcg_exp": 1.0, "map": 1.0}
+    with pytest.raises(UsageError, match="query '1' are too great"):
+        judge(run, {"1": dict.fromkeys("abc", 1e308)}, "ndcg")

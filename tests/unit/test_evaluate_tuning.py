@@ -394,6 +394,13 @@ class Stop(Exception):
     """The work is interrupted."""
 
 
+@pytest.mark.parametrize("grades", [{"d0": 0}, {"elsewhere": 1}, {}])
+def test_judgements_that_nothing_can_be_chosen_by_are_refused(grades):
+    store, queries, qrels = world(vectors="good")
+    with store, pytest.raises(UsageError, match="name documents of this store"):
+        tune(store, queries, dict.fromkeys(qrels, grades), space=SHARES)
+
+
 class TestJournal:
     def test_an_interrupted_tuning_goes_on_and_comes_to_the_same(self, tmp_path):
         store, queries, qrels = world(vectors="good", count=100)

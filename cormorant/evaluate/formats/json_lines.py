@@ -70,13 +70,13 @@ def parse_json_run(lines: Iterable[str], *, name: str, run_name: str) -> Run:
         if query in rankings or query in failed:
             raise wrong(name, line, f"the query id {query!r} comes twice.")
         if "failed" in row:
-            failed[query] = str(row["failed"])
+            failed[query] = _failed(row, name, line)
         else:
             rankings[query] = _ranking(row.get("hits"), name, line)
         if any(part in row for part in _COSTS):
             costs[query] = _cost(row, name, line)
         if row.get("degraded"):
-            degraded[query] = tuple(map(str, row["degraded"]))
+            degraded[query] = _degraded(row["degraded"], name, line)
     return Run(run_name, rankings, config, costs, degraded, failed)
 
 
@@ -92,6 +92,20 @@ def _ranking(hits: Any, name: str, line: int) -> Ranking:
     except ValueError as error:
         raise EvalFileError(f"{name}, line {line}: {error}", path=name, line=line) from error
     return ranking
+
+
+def _failed(row: Mapping[str, Any], name: str, line: int) -> str:
+    if "hits" in row:
+        raise wrong(name, line, "the query both failed and has hits; it is one or other.")
+    if not isinstance(row["failed"], str):
+        raise wrong(name, line, f"failed is the error, a text; got {row['failed']!r:.80}.")
+    return row["failed"]
+
+
+def _degraded(told: Any, name: str, line: int) -> tuple[str, ...]:
+    if not isinstance(told, list) or not all(isinstance(each, str) for each in told):
+        raise wrong(name, line, f"degraded is a list of sentences; got {told!r:.80}.")
+    return tuple(told)
 
 
 def _cost(row: Mapping[str, Any], name: str, line: int) -> Cost:

@@ -85,7 +85,7 @@ def grade_of(value: Any, name: str, line: int) -> float:
     """
     grade = _number(value)
     if grade is None or not math.isfinite(grade):
-        raise wrong(name, line, f"a grade is a number such as 1 or .5; got {value!r}.")
+        raise wrong(name, line, f"a grade is a number such as 1 or .5; got {value!r:.80}.")
     return int(grade) if grade == int(grade) else grade
 
 
@@ -97,12 +97,15 @@ def score_of(value: Any, name: str, line: int) -> float:
     """
     score = _number(value)
     if score is None or math.isnan(score):
-        raise wrong(name, line, f"a score is a number; got {value!r}.")
+        raise wrong(name, line, f"a score is a number; got {value!r:.80}.")
     return score
 
 
 def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    # Python's own spellings, 1_0 and digits of other scripts, are read by nobody else.
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
         return None
     try:
         return float(value)

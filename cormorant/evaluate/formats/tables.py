@@ -27,7 +27,8 @@ def csv_rows(lines: Iterable[str], *, name: str, delimiter: str = ",") -> Rows:
         The line number at which a row ends, and its cells by column.
 
     Raises:
-        EvalFileError: If there is no header, or a row has more or fewer cells than it.
+        EvalFileError: If there is no header, it names a column twice, or a row has more or
+            fewer cells than it.
     """
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
@@ -35,6 +36,9 @@ def csv_rows(lines: Iterable[str], *, name: str, delimiter: str = ",") -> Rows:
         if header is None:
             raise wrong(name, 1, "the file is empty; its first line names the columns.")
         columns = [column.strip() for column in header]
+        twice = next((each for each in columns if each and columns.count(each) > 1), None)
+        if twice is not None:
+            raise wrong(name, reader.line_num, f"there is a column {twice!r} twice.")
         for row in reader:
             if not row:
                 continue

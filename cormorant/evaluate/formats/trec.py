@@ -21,6 +21,8 @@ __all__ = ["parse_qrels", "parse_trec_run", "trec_qrels", "trec_run"]
 _HEADER: Final = ("query-id", "corpus-id", "score")
 # C's isspace, by which trec_eval splits; str.split would split at more.
 _COLUMN: Final = re.compile(r"[^ \t\n\r\v\f]+")
+# More digits than any grade has: every float holds it.
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _WIDEST: Final = np.finfo(np.float32).max
 
 
@@ -51,16 +53,14 @@ def parse_qrels(lines: Iterable[str], *, name: str) -> Qrels:
                 f"expected 'qid 0 docno grade' or 'qid docno grade'; got {len(columns)} columns.",
             )
         query, doc, written = columns[0], columns[-2], columns[-1]
-        try:
-            grade = int(written)
-        except ValueError:
+        if not _WHOLE.fullmatch(written):
             raise wrong(
                 name,
                 number,
-                f"a grade is a whole number; got {written!r}. Fractions can be written in .csv "
-                "and .jsonl.",
-            ) from None
-        gathered.put(query, doc, grade, number)
+                f"a grade is a whole number; got {written!r:.80}. Fractions can be written in "
+                ".csv and .jsonl.",
+            )
+        gathered.put(query, doc, int(written), number)
     return gathered.qrels
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import UsageError
+from cormorant.evaluate.qrels import check_grades
 
 __all__ = ["Places"]
 
@@ -54,10 +55,11 @@ class Places:
             qrels: Query id to grades.
 
         Raises:
-            UsageError: If there are no judgements.
+            UsageError: If there are no judgements, or a grade is no finite number.
         """
         if not qrels:
             raise UsageError("There are no judgements: qrels is empty. Read some with read_qrels.")
+        check_grades(qrels)
         ranked = [rankings.get(query, ()) for query in qrels]
         depth = max(map(len, ranked))
         grades = np.full((len(ranked), depth), np.nan)

@@ -83,7 +83,8 @@ def tune(
 
     Raises:
         UsageError: On arguments out of range, too few judged queries, a judged query that is
-            missing, or a space that changes nothing for these queries.
+            missing, a space that changes nothing for these queries, or judgements by which
+            nothing is found.
         ConfigError: On a space that cannot be tried, or a journal of another tuning.
         EvalFileError: If the journal cannot be read or written.
     """
@@ -106,6 +107,12 @@ def tune(
     bench = Bench(settings, journal=kept, progress=progress)
     with nullcontext() if kept is None else kept:
         values = bench.values(points, training)
+    if not values.any():
+        raise UsageError(
+            f"{named.name} is 0 at each of {len(training)} training queries, whatever is tried, so "
+            "nothing can be chosen by it. Do the judgements name documents of this store, and are "
+            "some of them above 0?"
+        )
     choice = choose(values, points)
     chosen = points[choice.chosen]
     means = values.mean(axis=1).tolist()
