@@ -7,7 +7,7 @@ The language is described in ``docs/filters.md``.
 
 from __future__ import annotations
 
-from cormorant.filters.explain import Clause, explain
+from cormorant.filters.explain import Clause, crossed, explain
 from cormorant.filters.like import compile_like, literal_prefix
 from cormorant.filters.operands import Choices, Interval, Operand
 from cormorant.filters.operators import (
@@ -55,6 +55,7 @@ __all__ = [
     "Value",
     "compile_like",
     "conjoin",
+    "crossed",
     "describe",
     "escape_field",
     "explain",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from cormorant.filters.operands import kinds_of, render
@@ -10,9 +11,10 @@ from cormorant.filters.operators import nearest
 from cormorant.filters.tree import And, Compare, Filter, Not, Or, Text, TextMatch, describe
 from cormorant.filters.values import Kind, Value, mappings_in, reach
 
-__all__ = ["Clause", "explain"]
+__all__ = ["Clause", "crossed", "explain"]
 
 _SHOWN = 5
+_APART = "values of different types are never equal and have no order"
 
 
 class Clause(NamedTuple):
@@ -84,28 +86,54 @@ def _compare_note(clause: Compare, metadata: Mapping[str, Any]) -> str:
     if not values:
         return f"{clause.field!r} is there but holds no value that can be compared"
     held = f"the record holds {_shown(values)}"
-    wanted = kinds_of(clause.operand)
     found = {value.kind for value in values}
-    if clause.operator in ("$like", "$ilike"):
-        crossed = all(value.text is None for value in values)
-    else:
-        crossed = bool(wanted) and not wanted & found and not _has_part(clause, values)
-    if crossed:
+    if _crosses(clause, found, written=any(value.text is not None for value in values)):
+        wanted = kinds_of(clause.operand)
         return (
-            f"{held}, of type {_kinds(found)}, and the filter asks for {_kinds(wanted)}: "
-            "values of different types are never equal and have no order"
+            f"{held}, of type {_kinds(found)}, and the filter asks for {_kinds(wanted)}: {_APART}"
         )
     return held
 
 
-def _has_part(clause: Compare, values: Sequence[Value]) -> bool:
-    """``$contains`` looks for text inside text, a date written as text included."""
+def crossed(filter: Filter, held: Mapping[str, Iterable[str]]) -> list[str]:
+    """The clauses that nothing can match, because their fields hold values of another type.
+
+    Args:
+        filter: Those that it negates are left out: they match all the more.
+        held: The kinds of value that each field holds, in any record.
+
+    Returns:
+        A sentence each.
+    """
+    if isinstance(filter, (And, Or)):
+        return [says for part in filter.parts for says in crossed(part, held)]
+    if not isinstance(filter, Compare) or filter.row.negated:
+        return []
+    found = {Kind(kind) for kind in held.get(filter.field, ())}
+    # A date may have been written as text.
+    if not found or not _crosses(filter, found, written=bool(found & {Kind.TEXT, Kind.DATE})):
+        return []
+    wanted = _kinds(kinds_of(filter.operand))
+    says = f"The filter asks for {wanted} in {filter.field!r}, whose values are of type "
+    return [f"{says}{_kinds(found)} ({describe(filter)}): {_APART}."]
+
+
+def _crosses(clause: Compare, found: AbstractSet[Kind], *, written: bool) -> bool:
+    """Whether a clause compares across types: what it asks for with these kinds of value.
+
+    Args:
+        clause: It.
+        found: What is there.
+        written: Whether some of it is written as text, which a date may be.
+    """
+    if clause.operator in ("$like", "$ilike"):
+        return not written
+    wanted = kinds_of(clause.operand)
+    if not wanted or wanted & found:
+        return False
+    # $contains looks for text inside text, a date written as text included.
     part = clause.operand.text if isinstance(clause.operand, Value) else None
-    return (
-        clause.operator == "$contains"
-        and part is not None
-        and any(value.text is not None for value in values)
-    )
+    return not (clause.operator == "$contains" and part is not None and written)
 
 
 def _kinds(kinds: Iterable[Kind]) -> str:

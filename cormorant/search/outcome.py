@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import time
 from collections.abc import Iterator, Mapping
@@ -26,6 +25,7 @@ from cormorant.search.diversify import Picks, diversified
 from cormorant.search.fuse import Fused, LegScores, best_first, fuse
 from cormorant.search.legs import Leg, TextLeg
 from cormorant.search.plan import Plan, make_plan
+from cormorant.search.unmatched import unmatched
 
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Fetched", "Outcome", "Stages", "ask_legs", "search", "trusted", "views_of"]
 
 logger = logging.getLogger(__name__)
-
-_ASKED = 4  # unknown fields that get a suggestion
-_LONGEST = 64  # characters of a name that gets one
-_NEIGHBOURS = 500  # fields compared with it
 
 
 class Stages:
@@ -155,7 +151,7 @@ def ask_legs(snapshot: Snapshot, query: Query) -> Outcome:
     outcome.notes.append(_filter_note(outcome))
     outcome.notes.extend(plan.notes)
     if not count:
-        outcome.degraded.extend(_unknown_fields(outcome))
+        outcome.degraded.extend(unmatched(snapshot, plan.condition))
     if plan.legs and count:
         outcome.fetched = tuple(_fetch(outcome, leg) for leg in plan.legs)
     return outcome
@@ -169,27 +165,6 @@ def _filter_note(outcome: Outcome) -> str:
     part = outcome.admitted / live if live else 0.0
     kind = "a callable" if condition.predicate is not None else "columns"
     return f"filter: {outcome.admitted:,} of {live:,} records pass ({part:.2%}), by {kind}"
-
-
-def _unknown_fields(outcome: Outcome) -> list[str]:
-    """Why nothing passed: fields that no record has. Their neighbours are named to no scope."""
-    snapshot, condition = outcome.snapshot, outcome.plan.condition
-    if condition.parsed is None or snapshot.n == snapshot.dead:
-        return []
-    known = snapshot.columns.fields(snapshot.alive)
-    said: list[str] = []
-    for name in sorted(condition.parsed.fields):
-        if name in known or any(other.startswith(name + ".") for other in known):
-            continue
-        # A scope is told no neighbours; and asking for many, among many, would take long.
-        few = len(said) < _ASKED and len(name) <= _LONGEST and len(known) <= _NEIGHBOURS
-        told = few and snapshot.scope is None
-        near = difflib.get_close_matches(name, known, n=1) if told else []
-        said.append(
-            f"No record has the field {name!r}, which the filter asks for"
-            + (f"; did you mean {near[0]!r}?" if near else ".")
-        )
-    return said
 
 
 def _fetch(outcome: Outcome, leg: Leg) -> Fetched:

@@ -255,6 +255,75 @@ def test_a_filter_on_a_field_that_no_record_has_is_spoken_of() -> None:
         assert "mean" not in said
 
 
+WRONG_TYPE = [
+    {"year": "2020"},
+    {"year": {"$gte": "2020"}},
+    {"year": {"$in": ["2020", "2021"]}},
+    {"year": {"$like": "20%"}},
+    {"year": {"$contains": "20"}},
+    {"$and": [{"year": "2020"}, {"tenant": "a"}]},
+    {"$or": [{"year": True}, {"tenant": "z"}]},
+]
+
+
+@pytest.mark.parametrize("filter", WRONG_TYPE)
+def test_a_filter_of_another_type_than_the_field_is_spoken_of(filter: Any) -> None:
+    with cormorant.open(":memory:") as store:
+        store.add(
+            [
+                {"id": str(year), "text": "t", "metadata": {"year": year, "tenant": "a"}}
+                for year in (2020, 2021)
+            ]
+        )
+        (said,) = store.search(Query(text="t", filter=filter)).degraded
+        assert "'year', whose values are of type number" in said
+        assert "values of different types are never equal" in said
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        {"year": 1999},
+        {"year": {"$ne": "2020"}, "tenant": "z"},
+        {"$not": {"$or": [{"year": "2020"}, {"year": 2020}]}},
+        {"day": {"$contains": "1999"}},
+        {"day": {"$like": "1999%"}},
+        {"mixed": "z"},
+        {"year": {"$exists": False}},
+    ],
+)
+def test_one_of_the_same_type_is_not(filter: Any) -> None:
+    with cormorant.open(":memory:") as store:
+        about = {"year": 2020, "tenant": "a", "day": "2024-01-05"}
+        store.add(
+            [
+                {"id": "a", "text": "t", "metadata": {**about, "mixed": 1}},
+                {"id": "b", "text": "t", "metadata": {**about, "mixed": "x"}},
+            ]
+        )
+        assert store.search(Query(text="t", filter=filter)).hits == ()
+        assert store.search(Query(text="t", filter=filter)).degraded == ()
+
+
+def test_a_scope_is_told_the_types_of_its_own_records_alone() -> None:
+    with cormorant.open(":memory:") as store:
+        store.add(
+            [
+                {"id": "a", "text": "t", "metadata": {"tenant": "a", "year": 2020}},
+                {"id": "b", "text": "t", "metadata": {"tenant": "b", "year": "2020", "secret": 1}},
+            ]
+        )
+        scoped = store.scope(tenant="a")
+        (said,) = scoped.search(Query(text="t", filter={"year": "2020"})).degraded
+        assert "of type number" in said
+        assert store.search(Query(text="t", filter={"year": "1999"})).degraded == ()
+        # What is nobody's and what is another's sound alike.
+        for name in ("secret", "nobodys"):
+            (said,) = scoped.search(Query(text="t", filter={name: "x"})).degraded
+            assert said == f"No record has the field {name!r}, which the filter asks for."
+        assert store.scope(tenant="z").search(Query(text="t", filter={"year": 1})).degraded == ()
+
+
 def test_explain_says_how_far_down_a_missed_record_is() -> None:
     with cormorant.open(":memory:") as store:
         store.add([{"id": "a", "text": "tide tide"}, {"id": "b", "text": "tide and more words"}])
