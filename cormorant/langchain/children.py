@@ -21,12 +21,13 @@ from langchain_core.runnables import (
 )
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.structured_query import FilterDirective, StructuredQuery
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from cormorant.errors import FilterError, ScopeError, UsageError
 from cormorant.filters import parse
 from cormorant.langchain.carried import scope_of
-from cormorant.langchain.filtering import both
+from cormorant.langchain.filtering import both, engine_filter
 from cormorant.langchain.provenance import Answer
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "checked",
     "cut",
     "innermost",
+    "judge",
     "passed",
     "refuse_dropped",
     "takes",
@@ -126,7 +128,7 @@ def checked(
                     f"{len(outside)} of {len(answer)} documents from outside. Nothing is returned. "
                     "Use a retriever over Cormorant, and keep the scope's fields in the metadata."
                 )
-        admits = _judge(arguments.get("filter"))
+        admits = judge(arguments.get("filter"))
         outside = [] if admits is None else [each for each in answer if not admits(each)]
         if outside:
             raise FilterError(
@@ -237,8 +239,10 @@ def _no_documents(child: Runnable[Any, Any], got: str) -> NoDocuments:
     return NoDocuments(f"{child.get_name()} must return a list of Documents; it returned {got}.")
 
 
-def _judge(filter: Any) -> Callable[[Document], bool] | None:
+def judge(filter: Any) -> Callable[[Document], bool] | None:
     """Whether a document satisfies the filter, where that can be told from here."""
+    if isinstance(filter, (StructuredQuery, FilterDirective)):
+        filter = engine_filter(filter)
     if isinstance(filter, Mapping):
         if any(isinstance(value, (list, tuple)) for value in filter.values()):
             return None  # another dialect: membership, in FAISS

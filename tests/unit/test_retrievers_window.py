@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
+from langchain_core.structured_query import Comparator, Comparison
 
 from cormorant.errors import QueryError, ScopeError, UsageError
 from cormorant.langchain import Cormorant
@@ -249,11 +250,43 @@ def test_it_asks_a_store_and_its_neighbours_inside_the_scope():
         config = {"configurable": {"scope": {"tenant": "acme"}}}
         assert ids(retriever.invoke("chunk d 1", config)) == ["d#0-1"]
         assert ids(retriever.invoke("chunk d 1")) == ["d#0-2"]
-        assert ids(retriever.invoke("chunk", filter={"tenant": "other"})) == ["d#1-2"]
+        assert ids(retriever.invoke("chunk", filter={"tenant": "other"})) == ["d#2"]
         assert len(retriever.retrieve("chunk d 1", k=3)) == 1
         plain = PreviousNextRetriever(retriever=vs.as_retriever(k=1), vectorstore=Plain())
         with pytest.raises(ScopeError, match="cannot see it"):
             plain.invoke("chunk d 1", config)
+
+
+ADMITTED = Comparison(comparator=Comparator.LTE, attribute="n", value=3)
+
+
+@pytest.mark.parametrize("filter", [{"n": {"$lte": 3}}, lambda d: d.metadata["n"] <= 3, ADMITTED])
+async def test_what_the_calls_filter_excludes_is_not_joined(filter):
+    with Cormorant(Words()) as vs:
+        vs.add_documents(chunks(6))
+        retriever = PreviousNextRetriever(
+            retriever=vs.as_retriever(k=1), vectorstore=vs, before=1, after=2
+        )
+        assert ids(retriever.invoke("chunk d 3")) == ["d#2-5"]
+        for found in (
+            retriever.retrieve("chunk d 3", filter=filter),
+            await retriever.aretrieve("chunk d 3", filter=filter),
+        ):
+            assert [hit.id for hit in found] == ["d#2-3"]
+            assert found.degraded == ()
+
+
+def test_neighbours_that_a_filter_cannot_judge_are_not_joined_and_that_is_said():
+    with Cormorant(Words()) as vs:
+        vs.add_documents(chunks(6))
+        retriever = PreviousNextRetriever(retriever=vs.as_retriever(k=1), vectorstore=vs)
+        found = retriever.retrieve("chunk d 3", filter={"$text": "chunk"})
+        assert [hit.id for hit in found] == ["d#3"]
+        assert "were not joined: it cannot be told whether the filter" in found.degraded[0]
+        alone = PreviousNextRetriever(
+            retriever=vs.as_retriever(k=1), vectorstore=vs, before=0, after=0
+        )
+        assert alone.retrieve("chunk d 3", filter={"$text": "chunk"}).degraded == ()
 
 
 def test_its_numbers_are_whole(store):

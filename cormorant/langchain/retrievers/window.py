@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple
 
 from langchain_core.documents import Document
@@ -16,6 +17,7 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain import steps as stepping
+from cormorant.langchain.children import judge
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of, takes
@@ -32,6 +34,12 @@ __all__ = ["PreviousNextRetriever", "SentenceWindowRetriever"]
 
 _NUMBERED: Final = re.compile(r"(.+)#(\d+)", re.DOTALL | re.ASCII)
 _START: Final = "start_index"  # LangChain's name for where a chunk begins
+
+
+_UNJUDGED: Final = (
+    "Chunks before and after were not joined: it cannot be told whether the filter {!r} admits "
+    "them. Use a filter on metadata, without $text."
+)
 
 
 class _Window(NamedTuple):
@@ -142,6 +150,11 @@ class PreviousNextRetriever(Retriever):
     as the command line, :class:`ParentDocumentRetriever` and the documents you number yourself
     have it. A chunk with another id is returned as it is. Chunks that touch become one.
 
+    The scope and a call's filter hold for neighbours too: one they exclude ends the row. Where it
+    cannot be told whether a filter admits them (``$text``, another store's language), none are
+    joined, and ``degraded`` says so. A filter the retriever itself was made with is about what is
+    found, and does not reach neighbours.
+
     Args:
         retriever: Finds chunks.
         vectorstore: Where their neighbours are looked up, by ``get_by_ids``.
@@ -201,6 +214,13 @@ class PreviousNextRetriever(Retriever):
         missing = [id for id in dict.fromkeys(around) if id not in known]
         if missing:
             neighbours = yield on(self._view(run), "get_by_ids", missing)
+            filter = asked.get("filter")
+            if filter is not None:
+                admits = judge(filter)
+                if admits is None and neighbours:
+                    answer = answer.degrading(_UNJUDGED.format(filter))
+                # A filter may be a function of the caller's: not on the event loop.
+                neighbours = yield in_thread(partial(_admitted, neighbours, admits))
             known.update({each.id: each for each in neighbours})
         chosen: list[tuple[int, Document]] = [(p, c) for p, c, number in found if number is None]
         chosen.extend(self._runs(found, known))
@@ -257,6 +277,12 @@ class PreviousNextRetriever(Retriever):
         )
         says = f"{best.id} with its neighbours from {first} to {last}."
         return journeyed(whole, Step("neighbours", kept=True, says=says, value=of(best).score))
+
+
+def _admitted(
+    neighbours: Iterable[Document], admits: Callable[[Document], bool] | None
+) -> list[Document]:
+    return [each for each in neighbours if admits is not None and admits(each)]
 
 
 def _what_follows(before: Document, chunk: Document, separator: str) -> str:
