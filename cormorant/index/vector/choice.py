@@ -11,7 +11,7 @@ from cormorant.errors import ConfigError
 
 __all__ = ["INDEXES", "IndexChoice", "IndexKind"]
 
-IndexKind: TypeAlias = Literal["pq", "hnsw", "exact"]
+IndexKind: TypeAlias = Literal["pq", "exact"]
 INDEXES: Final[tuple[IndexKind, ...]] = get_args(IndexKind)
 
 _MOST_LISTS: Final = 65_536
@@ -22,12 +22,9 @@ class IndexChoice:
     """What ``Store.optimize`` was asked for; kept in the store, so that upkeep follows it.
 
     Attributes:
-        kind: ``pq`` (codes), ``hnsw`` (a graph) or ``exact`` (vectors are scanned as they are).
+        kind: ``pq`` (codes) or ``exact`` (vectors are scanned as they are).
         recall: Part of the true 10 nearest that a search should find.
         lists: Into how many lists codes are sorted; ``pq`` alone.
-        m: Neighbours of a point of the graph; ``hnsw`` alone. None: by the number of vectors.
-        ef_construction: Candidates looked at when a point is put in; the same.
-        ef_search: Candidates looked at by a search; the same.
 
     Raises:
         ConfigError: On a value out of its range, or one that another kind would read.
@@ -36,9 +33,6 @@ class IndexChoice:
     kind: IndexKind = "pq"
     recall: float = defaults.RECALL_TARGET
     lists: int = 1
-    m: int | None = None
-    ef_construction: int | None = None
-    ef_search: int | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in INDEXES:
@@ -50,17 +44,6 @@ class IndexChoice:
         _check_whole("lists", self.lists, 1, _MOST_LISTS)
         if self.lists > 1 and self.kind != "pq":
             raise ConfigError(f"lists is read by index='pq' alone; got index={self.kind!r}.")
-        for name, low, high in (
-            ("m", 4, 128),
-            ("ef_construction", 10, 2000),
-            ("ef_search", 10, 10_000),
-        ):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if self.kind != "hnsw":
-                raise ConfigError(f"{name} is read by index='hnsw' alone; got index={self.kind!r}.")
-            _check_whole(name, value, low, high)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
