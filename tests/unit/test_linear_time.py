@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
+from langchain_core.runnables import RunnableLambda
 
 import cormorant
 from cormorant import Query
 from cormorant.errors import ScopeError
 from cormorant.langchain import Cormorant, scoping
+from cormorant.langchain.provenance import of
 from cormorant.langchain.retrievers import MultiQueryRetriever, ScopedRetriever
 from cormorant.langchain.retrievers.asking.rewriting import key, passage, unthought
+from cormorant.langchain.retrievers.document_compressors.foreign import as_compressor
 from cormorant.langchain.retrievers.sentences import sentence_spans
 from cormorant.langchain.storage import CormorantByteStore
 
@@ -92,3 +96,37 @@ def test_keys_asked_for_inside_a_scoping_stay_inside_it() -> None:
             return [each async for each in later]
 
         assert asyncio.run(rest()) == ["key a"]
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_what_a_foreign_stage_returns_is_recognised_without_comparing_all_with_all(
+    with_ids,
+) -> None:
+    documents = [
+        Document(f"text {n}.", id=f"d{n}" if with_ids else None, metadata={"n": n})
+        for n in range(10_000)
+    ]
+    turned = as_compressor(RunnableLambda(lambda given: given["documents"][::-1]))
+    found = turned.invoke({"query": "q", "documents": documents})
+    assert [each.metadata["n"] for each in found] == list(range(10_000))[::-1]
+    assert all(of(each).journey[-1].says.endswith(" of 10000.") for each in found)
+
+
+def test_nor_are_the_pieces_it_cuts() -> None:
+    documents = [Document(f"one {n}. two {n}.", id=f"d{n}") for n in range(3_000)]
+    cut = as_compressor(
+        RunnableLambda(
+            lambda given: [
+                Document(piece) for each in given["documents"] for piece in _halves(each)
+            ]
+        )
+    )
+    found = cut.invoke({"query": "q", "documents": documents})
+    assert len(found) == 6_000
+    befores = [of(each).journey[-1].detail["before"] for each in found]
+    assert befores == [n // 2 + 1 for n in range(6_000)]
+
+
+def _halves(document: Document) -> list[str]:
+    first, second, _ = document.page_content.split(".")
+    return [f"{first}.", f"{second.strip()}."]

@@ -5,9 +5,13 @@ It gets a run of its own, and what it forgets, ids and earlier scores, is put ba
 
 from __future__ import annotations
 
+import heapq
 import inspect
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from langchain_core.documents import (
@@ -144,17 +148,62 @@ def _with_origins(before: Answer, after: Answer, who: str) -> Iterable[Document]
 def _origins(before: Answer, after: Answer) -> dict[int, int]:
     """Place of a document in ``after`` to the position of the one in ``before`` it was made of."""
     found: dict[int, int] = {}
-    for made_of in (_is, _is_part):
-        free = [position for position in range(len(before)) if position not in found.values()]
+    taken: set[int] = set()
+    alike = _Alike(before)
+    for place, document in enumerate(after):
+        position = next((p for p in alike.of(document, taken) if _is(document, before[p])), None)
+        if position is not None:
+            found[place] = position
+            taken.add(position)
+    rest = [position for position in range(len(before)) if position not in taken]
+    if len(found) < len(after) and rest:
+        parts = _Parts([before[position].page_content for position in rest])
         for place, document in enumerate(after):
-            if place in found:
-                continue
-            position = next((p for p in free if made_of(document, before[p])), None)
-            if position is not None:
-                found[place] = position
-                if made_of is _is:
-                    free.remove(position)
+            if place not in found:
+                inside = (rest[number] for number in parts.holding(document.page_content))
+                position = next((p for p in inside if _is_part(document, before[p])), None)
+                if position is not None:
+                    found[place] = position
     return found
+
+
+class _Alike:
+    """Which documents may another one be? Those of its id, and those of its text."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_text: dict[str, deque[int]] = {}
+        for position, document in enumerate(documents):
+            self._by_text.setdefault(document.page_content, deque()).append(position)
+            if document.id is not None:
+                self._by_id.setdefault(document.id, deque()).append(position)
+
+    def of(self, document: Document, taken: AbstractSet[int]) -> Iterator[int]:
+        """Positions, ascending, of those that are not taken."""
+        ids = deque() if document.id is None else self._by_id.get(document.id, deque())
+        texts = self._by_text.get(document.page_content, deque())
+        for positions in (ids, texts):
+            while positions and positions[0] in taken:
+                positions.popleft()
+        both = heapq.merge(ids, texts)
+        return (position for position in both if position not in taken)
+
+
+class _Parts:
+    """Which texts hold another one? All are searched at once, as one."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._whole = "\0".join(texts)
+        self._starts = list(itertools.accumulate((len(text) + 1 for text in texts), initial=0))
+
+    def holding(self, part: str) -> Iterator[int]:
+        """Numbers of texts, ascending; where the part has a NUL, some that do not hold it."""
+        at = self._whole.find(part) if part else -1
+        while at >= 0:
+            number = bisect_right(self._starts, at) - 1
+            yield number
+            # A part with a NUL may have been found across two texts, and be in this one later.
+            at = self._whole.find(part, at + 1 if "\0" in part else self._starts[number + 1])
 
 
 def _is(document: Document, origin: Document) -> bool:
