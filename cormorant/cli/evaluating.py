@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cormorant.cli.asking import open_existing, way_of
@@ -166,12 +167,26 @@ def _check(args: Namespace) -> None:
         )
     if args.runs and args.save_run:
         raise UsageError("--save-run saves the store's answers; with --run nothing is asked.")
+    _keep_inputs(args)
     if args.keep and (args.store is None or not brings_qrels(args)):
         raise UsageError(
             "--keep needs a store, and what to keep: --queries and --qrels, or --beir."
         )
     if args.gates and len(args.runs) > 1:
         raise UsageError("A gate is about one run; give one --run, or none and a store.")
+
+
+def _keep_inputs(args: Namespace) -> None:
+    """Refuse to save the run over a file that this command reads."""
+    if args.save_run is None:
+        return
+    saved = Path(args.save_run).resolve()
+    for name in ("queries", "qrels", "baseline"):
+        given = getattr(args, name)
+        if given is not None and Path(given).resolve() == saved:
+            raise UsageError(
+                f"--save-run would write over {given}, which --{name} reads. Name another file."
+            )
 
 
 def _apart(runs: list[Run], paths: list[str]) -> list[Run]:

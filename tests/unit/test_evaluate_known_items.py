@@ -150,6 +150,7 @@ def test_a_scope_and_a_filter_confine_what_is_asked_and_what_answers():
         {"kinds": []},
         {"kinds": "title"},
         {"kinds": ["titles"]},
+        {"title_fields": "title"},
         {"drop": 1},
         {"drop": float("nan")},
         {"twin": 0},

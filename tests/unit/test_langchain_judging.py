@@ -295,6 +295,8 @@ class TestGrades:
             "",
             "I'm sorry, I can't.",
             "9" * 500,
+            "<think>It may be 4",
+            "<think>Is it 1?</think><thinking>No, 4",
         ],
     )
     def test_what_is_no_grade_is_unjudged_and_never_a_zero(self, reply):
@@ -383,7 +385,7 @@ class TestFaithfulness:
         assert found.share == pytest.approx(2 / 3)
         assert found.measured is None
 
-    @pytest.mark.parametrize("reply", ["NaN", "YES and NO", "maybe", ""])
+    @pytest.mark.parametrize("reply", ["NaN", "YES and NO", "maybe", "", "<think>YES, I think"])
     def test_replies_that_say_neither_are_unjudged_and_never_unsupported(self, reply):
         found = FaithfulnessJudge(says("YES", reply, reply), concurrency=1).judge(ANSWER, [FISH])
         assert (found.share, found.unjudged) == (1.0, 2)

@@ -134,6 +134,10 @@ def known_items(
         ['Birds', 'Tides']
     """
     _check(per_kind, kinds, drop, seed)
+    if isinstance(title_fields, str):
+        raise UsageError(
+            f"title_fields is a list of metadata fields; got {title_fields!r}. Put it in a list."
+        )
     frequency: Counter[str] = Counter()
     records = 0
     drawn = _Drawn(per_kind * _SPARE, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -20,6 +21,7 @@ from cormorant.langchain.evaluation.system import Price
 from cormorant.langchain.evaluation.usage import Usage
 from cormorant.langchain.replay import replaying
 from cormorant.langchain.retrievers.asking.chain import model_of
+from cormorant.langchain.retrievers.asking.rewriting import unthought
 
 __all__ = [
     "Asker",
@@ -29,11 +31,13 @@ __all__ = [
     "messages",
     "prompt_hash",
     "run",
+    "still_thinking",
     "unspaced_share",
 ]
 
 T = TypeVar("T")
 
+_THOUGHT: Final = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 _CHINESE: Final = 0.3  # of the letters, from which on a text is asked about in Chinese
 
 
@@ -200,6 +204,11 @@ def unspaced_share(text: str) -> float:
 def in_chinese(text: str) -> bool:
     """Whether the model is asked about this text in Chinese."""
     return unspaced_share(text) >= _CHINESE
+
+
+def still_thinking(text: str) -> bool:
+    """Whether a reply was cut off while the model thought aloud: it says nothing yet."""
+    return _THOUGHT.search(unthought(text)) is not None
 
 
 def run(work: Coroutine[Any, Any, T], instead: str) -> T:

@@ -19,6 +19,7 @@ from cormorant.langchain.evaluation.asking import (
     messages,
     prompt_hash,
     run,
+    still_thinking,
 )
 from cormorant.langchain.retrievers.asking.answers import text_of
 from cormorant.langchain.retrievers.document_compressors.chain_filter import BooleanOutputParser
@@ -228,7 +229,10 @@ def _statement(text: str, reply: Any) -> Statement:
     if isinstance(reply, Failed):
         return Statement(text, None, str(reply))
     try:
-        said = BooleanOutputParser().parse(text_of(reply, "FaithfulnessJudge"))
+        told = text_of(reply, "FaithfulnessJudge")
+        if still_thinking(told):
+            return Statement(text, None, "The reply was cut off before it said YES or NO.")
+        said = BooleanOutputParser().parse(told)
     except CormorantError as error:
         return Statement(text, None, str(error))
     return Statement(text, said)

@@ -22,6 +22,7 @@ from cormorant.langchain.evaluation.asking import (
     messages,
     prompt_hash,
     run,
+    still_thinking,
 )
 from cormorant.langchain.pool import in_pool
 from cormorant.langchain.retrievers.asking.answers import text_of
@@ -219,7 +220,10 @@ def _value(reply: Any, highest: int) -> Any:
         return reply["grade"]
     if isinstance(reply, (int, float)):
         return reply
-    text = normalise(unthought(text_of(reply, "RelevanceJudge"))).strip().strip("`")
+    whole = text_of(reply, "RelevanceJudge")
+    if still_thinking(whole):
+        return None
+    text = normalise(unthought(whole)).strip().strip("`")
     told = read_json(text.removeprefix("json").strip())
     if isinstance(told, Mapping):
         return told.get("grade")
