@@ -61,6 +61,8 @@ _PAIRED: Final = (
     ("score_threshold", "min_score", "min_rerank_score", "similarity_threshold"),
     ("lambda_mult", "mmr_lambda"),
     ("token_budget", "max_tokens"),
+    ("vector_weight", "alpha"),
+    ("embedding", "embedding_function", "embeddings"),
 )
 _WEIGHTS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -18,11 +18,18 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from compressorlab import Lengths, Runs, Scores, found, ids
 from retrieverlab import Fixed, Told
 
-from cormorant.errors import QueryError, ScopeError, UsageError
+from cormorant.errors import ConfigError, QueryError, ScopeError, UsageError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.document_transformers import LongContextReorder
 from cormorant.langchain.provenance import of
-from cormorant.langchain.retrievers import BM25Retriever, ContextualCompressionRetriever
+from cormorant.langchain.retrievers import (
+    BM25Retriever,
+    ContextualCompressionRetriever,
+    EnsembleRetriever,
+    HybridRetriever,
+    MergerRetriever,
+    PreviousNextRetriever,
+)
 from cormorant.langchain.retrievers.document_compressors import (
     CrossEncoderReranker,
     DocumentCompressorPipeline,
@@ -195,10 +202,30 @@ class TestFailure:
         base = Fixed(docs=[])
         with pytest.raises(UsageError, match="needs base_compressor"):
             ContextualCompressionRetriever(base_retriever=base)
-        with pytest.raises(UsageError, match="A stage must be"):
+        with pytest.raises(UsageError, match=r"A stage must be"):
             ContextualCompressionRetriever(base_compressor="rerank", base_retriever=base)
-        with pytest.raises(UsageError, match="base_retriever must be"):
+        with pytest.raises(UsageError, match=r"base_retriever must be"):
             ContextualCompressionRetriever(base_compressor=rerank(), base_retriever=None)
+
+
+def test_parts_in_each_others_places_are_refused_when_it_is_made(store):
+    retriever, swapped = store.as_retriever(search_type="text"), rerank()
+    for wrong in (swapped, swapped.with_retry(), swapped.with_config(tags=["t"])):
+        with pytest.raises(ConfigError, match=r"base_retriever must be .* document compressor"):
+            ContextualCompressionRetriever(base_compressor=rerank(), base_retriever=wrong)
+        with pytest.raises(ConfigError, match=r"retrievers\[1\] must be .* document compressor"):
+            EnsembleRetriever(retrievers=[retriever, wrong])
+        with pytest.raises(ConfigError, match=r"retrievers\[0\] must be .* document compressor"):
+            MergerRetriever(retrievers=[wrong])
+        with pytest.raises(ConfigError, match=r"keyword_retriever must be .* document compressor"):
+            HybridRetriever(vector_retriever=retriever, keyword_retriever=wrong)
+        with pytest.raises(ConfigError, match=r"retriever must be .* document compressor"):
+            PreviousNextRetriever(retriever=wrong, vectorstore=store)
+    for wrong in (retriever, retriever.with_retry(), FakeListChatModel(responses=["x"])):
+        with pytest.raises(ConfigError, match=r"A stage must be .* got a (retriever|language)"):
+            ContextualCompressionRetriever(base_compressor=wrong, base_retriever=retriever)
+        with pytest.raises(ConfigError, match=r"A stage must be"):
+            DocumentCompressorPipeline(transformers=[wrong])
 
 
 def test_with_scores_shows_rerank_and_search():

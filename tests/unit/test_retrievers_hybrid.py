@@ -165,3 +165,31 @@ def test_a_leg_of_weight_0_changes_no_score(vs: Cormorant) -> None:
     made = hybrid(vs.as_retriever(), vs.as_retriever(search_type="text"), keyword_weight=0)
     expected = vs.similarity_search("fish", k=5)
     assert texts(made.invoke("fish")) == texts(expected)
+
+
+def test_k_is_another_name_for_top_k_when_it_is_made_too() -> None:
+    parts = {"vector_retriever": Fixed(docs=[]), "keyword_retriever": Fixed(docs=[])}
+    assert HybridRetriever(**parts, k=3).top_k == 3
+    assert HybridRetriever(**parts, k=3, top_k=3).top_k == 3
+    with pytest.raises(QueryError, match="k and top_k are the same thing"):
+        HybridRetriever(**parts, k=3, top_k=4)
+    with pytest.raises(UsageError, match="Did you mean 'vector_weight'"):
+        HybridRetriever(**parts, alpha=0.5)
+
+
+def test_the_store_that_fuses_tells_the_journey_in_order() -> None:
+    with Cormorant.from_texts(
+        [f"fish {n}" for n in range(9)], DeterministicFakeEmbedding(size=8)
+    ) as vs:
+        hybrid = HybridRetriever(
+            vector_retriever=vs.as_retriever(),
+            keyword_retriever=vs.as_retriever(search_type="text"),
+            top_k=2,
+        )
+        found = hybrid.retrieve("fish")
+        assert found.plan[0].startswith("fuse: rrf inside the store")
+        for hit in found:
+            stages = [step.stage for step in hit.journey]
+            assert stages[-2:] == ["hybrid", "fuse"]
+            assert set(stages[:-2]) <= {"vector", "text"}
+            assert stages[:-2]

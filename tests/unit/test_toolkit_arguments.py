@@ -172,7 +172,7 @@ def test_what_nobody_reads_is_said_before_what_is_missing(name):
     [
         ("EnsembleRetriever", "top_k", "k"),
         ("EnsembleRetriever", "rrf_k", "c"),
-        ("HybridRetriever", "k", "top_k"),
+        ("HybridRetriever", "alpha", "vector_weight"),
         ("HybridRetriever", "c", "rrf_k"),
         ("BM25Retriever", "top_k", "k"),
         ("BM25Retriever", "min_score", "score_threshold"),

@@ -9,8 +9,9 @@ from langchain_core.retrievers import RetrieverLike
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import QueryError, UsageError
+from cormorant.errors import QueryError
 from cormorant.langchain.provenance import Answer
+from cormorant.langchain.retrievers.asking.chain import check_retrievers
 from cormorant.langchain.retrievers.fusing.base import (
     FusingRetriever,
     Fusion,
@@ -64,10 +65,8 @@ class EnsembleRetriever(FusingRetriever):
     k: int | None = None
 
     def __init__(self, **values: Any) -> None:
-        children = values.get("retrievers")
-        if not isinstance(children, (list, tuple)) or not children:
-            raise UsageError(f"retrievers must be a list of retrievers; got {children!r}.")
-        values["weights"] = check_weights(values.get("weights"), len(children))
+        check_retrievers(values.get("retrievers"))
+        values["weights"] = check_weights(values.get("weights"), len(values["retrievers"]))
         check_rrf_k(values.get("c", 0), "c")
         check_depth(values.get("k"), values.get("fetch_k"))
         super().__init__(**values)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from langchain_core.retrievers import RetrieverLike
+from langchain_core.runnables import Runnable
 from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import QueryError
+from cormorant.langchain.retrievers.asking.chain import check_retriever
 from cormorant.langchain.retrievers.calling import takes
 from cormorant.langchain.retrievers.fusing.base import (
     FusingRetriever,
@@ -33,7 +35,7 @@ class HybridRetriever(FusingRetriever):
         keyword_retriever: Likewise.
         vector_weight: Trust in the first, .7 by default; at least 0.
         keyword_weight: Trust in the second, .3 by default; not both 0.
-        top_k: Documents wanted, 5 by default.
+        top_k: Documents wanted, 5 by default; ``k`` is another name for it.
         rrf_k: The formula's constant, 60 by default.
         fetch_k: Documents each retriever is asked for, at least ``top_k``. By default as many
             as it was made to bring; one that was not told, max(50, 4 × top_k), if it takes ``k``.
@@ -69,8 +71,14 @@ class HybridRetriever(FusingRetriever):
     rrf_k: float = defaults.RRF_K
 
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "top_k", "filter", "fetch_k")
+    also_takes: ClassVar[tuple[str, ...]] = ("k",)
 
     def __init__(self, **values: Any) -> None:
+        if "k" in values:
+            values["top_k"] = _one_number(values.pop("k"), values.get("top_k"))
+        for name in ("vector_retriever", "keyword_retriever"):
+            if isinstance(values.get(name), Runnable):  # what is none, the field's type refuses
+                check_retriever(values[name], name)
         check_weights(
             [
                 values.get("vector_weight", defaults.HYBRID_VECTOR_WEIGHT),
@@ -89,12 +97,7 @@ class HybridRetriever(FusingRetriever):
 
     @override
     def _decide(self, asked: dict[str, Any]) -> Fusion:
-        if "k" in asked and asked.get("top_k", asked["k"]) != asked["k"]:
-            raise QueryError(
-                f"k and top_k are the same thing; got k={asked['k']!r} and "
-                f"top_k={asked['top_k']!r}. Give one."
-            )
-        called = asked.get("k", asked.get("top_k"))
+        called = _one_number(asked.get("k"), asked.get("top_k"))
         k = self.top_k if called is None else called
         fetch_k = asked.get("fetch_k", self.fetch_k)
         check_depth(k, fetch_k, "top_k")
@@ -108,3 +111,12 @@ class HybridRetriever(FusingRetriever):
                 depth = None  # nobody asked for it: the retriever brings what it brings
             legs.append(LegCall(name, child, {"filter": asked.get("filter"), "k": depth}))
         return Fusion(legs, [self.vector_weight, self.keyword_weight], self.rrf_k, k)
+
+
+def _one_number(k: Any, top_k: Any) -> Any:
+    """Of two names for one number, that which was given."""
+    if k is not None and top_k is not None and k != top_k:
+        raise QueryError(
+            f"k and top_k are the same thing; got k={k!r} and top_k={top_k!r}. Give one."
+        )
+    return top_k if k is None else k

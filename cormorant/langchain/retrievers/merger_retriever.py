@@ -11,8 +11,8 @@ from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables.config import run_in_executor
 from typing_extensions import override
 
-from cormorant.errors import UsageError
 from cormorant.langchain.provenance import Answer, Provenance, attach, of
+from cormorant.langchain.retrievers.asking.chain import check_retrievers
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.fusing.by_rank import ranked_step
@@ -64,9 +64,7 @@ class MergerRetriever(Retriever):
     call_arguments: ClassVar[tuple[str, ...]] = ("k", "filter")
 
     def __init__(self, **values: Any) -> None:
-        children = values.get("retrievers")
-        if not isinstance(children, (list, tuple)) or not children:
-            raise UsageError(f"retrievers must be a list of retrievers; got {children!r}.")
+        check_retrievers(values.get("retrievers"))
         if values.get("k") is not None:
             check_k(values["k"])
         super().__init__(**values)

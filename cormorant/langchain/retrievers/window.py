@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, RetrieverLike
+from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
@@ -19,6 +20,7 @@ from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain import steps as stepping
 from cormorant.langchain.children import judge
 from cormorant.langchain.provenance import Answer, journeyed, of
+from cormorant.langchain.retrievers.asking.chain import check_retriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of, takes
 from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
@@ -183,6 +185,8 @@ class PreviousNextRetriever(Retriever):
             _check_count(name, values.get(name, defaults.NEIGHBOURS))
         if values.get("k") is not None:
             check_k(values["k"])
+        if isinstance(values.get("retriever"), Runnable):  # what is none, the field's type refuses
+            check_retriever(values["retriever"])
         super().__init__(**values)
 
     @override

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from cormorant.errors import ConfigError, UsageError
+from cormorant.langchain.children import innermost
 
-__all__ = ["chain_of", "check_chain", "check_retriever", "model_of"]
+__all__ = ["chain_of", "check_chain", "check_retriever", "check_retrievers", "model_of"]
 
 
 def check_chain(chain: object, whose: str) -> None:
@@ -43,11 +45,30 @@ def check_retriever(retriever: object, name: str = "retriever") -> None:
             f"{name} must be a retriever or a Runnable; got the language model "
             f"{_shown(retriever)}. Are the arguments in another order?"
         )
+    if isinstance(retriever, Runnable) and isinstance(innermost(retriever), BaseDocumentCompressor):
+        raise ConfigError(
+            f"{name} must be a retriever or a Runnable from a question to Documents; got the "
+            f"document compressor {_shown(innermost(retriever))}. Are the arguments in another "
+            "order?"
+        )
     if not isinstance(retriever, Runnable):
         hint = " Give its as_retriever()." if hasattr(retriever, "as_retriever") else ""
         raise UsageError(
             f"{name} must be a retriever or a Runnable; got {_shown(retriever)}.{hint}"
         )
+
+
+def check_retrievers(retrievers: object) -> None:
+    """Refuse what is no list of retrievers.
+
+    Raises:
+        UsageError: If it is none, is empty, or holds a Runnable that cannot find Documents.
+    """
+    if not isinstance(retrievers, (list, tuple)) or not retrievers:
+        raise UsageError(f"retrievers must be a list of retrievers; got {retrievers!r}.")
+    for place, each in enumerate(retrievers):
+        if isinstance(each, Runnable):  # what is none, the field's type refuses
+            check_retriever(each, f"retrievers[{place}]")
 
 
 def model_of(llm: object, call: str) -> Runnable[Any, Any]:

@@ -19,11 +19,14 @@ from langchain_core.documents import (
     BaseDocumentTransformer,
     Document,
 )
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from typing_extensions import override
 
-from cormorant.errors import UsageError
+from cormorant.errors import ConfigError, UsageError
 from cormorant.langchain.blocking import aside, only_sync
+from cormorant.langchain.children import innermost
 from cormorant.langchain.provenance import Answer, Provenance, attach, journeyed, of
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
 from cormorant.langchain.retrievers.document_compressors.wrapped import Wrapped, compressors_in
@@ -37,12 +40,21 @@ def as_compressor(stage: object) -> Compressor:
     """Anything that makes documents of documents, as a Compressor.
 
     Raises:
-        UsageError: If it is neither a compressor, nor a transformer, nor a Runnable.
+        UsageError: If it is a retriever or a model, or neither a compressor,
+            nor a transformer, nor a Runnable.
     """
     if isinstance(stage, Compressor):
         return stage
     if compressors_in(stage):
         return Wrapped(stage=stage, name=_name(stage))
+    inner = innermost(stage) if isinstance(stage, Runnable) else stage
+    if isinstance(inner, (BaseRetriever, BaseLanguageModel)):
+        kind = "retriever" if isinstance(inner, BaseRetriever) else "language model"
+        raise ConfigError(
+            "A stage must be a document compressor, a document transformer, or a Runnable that "
+            f"takes {{'query', 'documents'}}; got a {kind}, {type(inner).__name__}. Are the "
+            "arguments in another order?"
+        )
     if isinstance(stage, (BaseDocumentCompressor, BaseDocumentTransformer, Runnable)):
         return Foreign(stage=stage, name=_name(stage))
     raise UsageError(

@@ -25,7 +25,7 @@ from cormorant.langchain.retrievers.calling import Run, cut
 from cormorant.langchain.retrievers.fusing.by_rank import fused_step, ranked_step
 from cormorant.langchain.retrievers.fusing.legs import LegCall, OnError, own_k
 from cormorant.langchain.vectorstore import Cormorant
-from cormorant.model import Leg
+from cormorant.model import Leg, Step
 
 __all__ = ["StoreFusion", "plan"]
 
@@ -107,7 +107,8 @@ class StoreFusion:
         """The document's provenance in the legs' own names, as if they had been asked."""
         known = of(document)
         legs: dict[str, Leg] = {}
-        steps = list(known.journey)
+        # The store's own step comes after the legs', as the fusion does that asks them.
+        steps: list[Step] = []
         for engine, name in self.legs.items():
             leg = known.legs.get(engine)
             if leg is None:
@@ -119,7 +120,7 @@ class StoreFusion:
         score = _score(document)
         told = replace(
             known,
-            journey=(*steps, fused_step(score, place, count, self.rrf_k)),
+            journey=(*steps, *known.journey, fused_step(score, place, count, self.rrf_k)),
             legs=legs,
             contributions={self.legs[engine]: part for engine, part in known.contributions.items()},
             fusion_score=score,
