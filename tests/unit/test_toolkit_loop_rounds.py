@@ -24,7 +24,8 @@ import toolkitlab
 from toolkitlab import ALL, COMPRESSORS, QUESTION, Parts, make, public
 
 MANY = 1000
-MOST_S = 0.020  # of one round
+MOST_S = 0.020  # of one round; a busy machine takes longer for the same, so that is a slow test
+LOOSE_S = 10 * MOST_S  # and this, which no honest round comes near, holds in the fast suite
 TRIES = 4  # the best counts: caches are cold at first
 
 NOTES = [
@@ -97,8 +98,14 @@ async def best_of(call: Callable[[], Awaitable[Any]]) -> float:
 
 
 @pytest.mark.usefixtures("uncollected")
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_thousand_documents_do_not_hold_the_loop(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "most_s"),
+    [
+        *((name, LOOSE_S) for name in ("EnsembleRetriever", "LLMChainFilter")),
+        *(pytest.param(name, MOST_S, marks=pytest.mark.slow) for name in NAMES),
+    ],
+)
+async def test_a_thousand_documents_do_not_hold_the_loop(name, most_s, monkeypatch):
     monkeypatch.setattr(toolkitlab, "NOTES", NOTES)
     given = Many()
     fields = getattr(public()[name], "model_fields", {})
@@ -116,9 +123,10 @@ async def test_a_thousand_documents_do_not_hold_the_loop(name, monkeypatch):
         took = await best_of(ask)
     finally:
         given.close()
-    assert took <= MOST_S, f"{name}: {took * 1e3:.0f} ms in one round of the loop"
+    assert took <= most_s, f"{name}: {took * 1e3:.0f} ms in one round of the loop"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("uncollected")
 async def test_nor_do_a_thousand_families_of_ten(monkeypatch):
     """Parents wanted by the hundred have children found by the thousand."""
