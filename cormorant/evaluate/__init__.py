@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cormorant.evaluate.answers import Reply, ranking_of
+from cormorant.evaluate.beir import read_beir, read_beir_corpus, write_beir
 from cormorant.evaluate.calibration import Calibrated, calibrate
 from cormorant.evaluate.comparing import Comparison, compare, compare_all
 from cormorant.evaluate.evaluation import Evaluation
@@ -14,7 +15,6 @@ from cormorant.evaluate.files import (
     write_queries,
     write_run,
 )
-from cormorant.evaluate.formats.beir import read_beir, read_beir_corpus, write_beir
 from cormorant.evaluate.formats.trec import parse_qrels
 from cormorant.evaluate.gate import Gate, Verdict, check_gates
 from cormorant.evaluate.golden import Golden
