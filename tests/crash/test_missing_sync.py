@@ -33,7 +33,7 @@ SLOW = {
     "vectors folder": r"/vectors$",
     "rows of a generation": r"/vectors/\d+\.rows$",
     "derived folder": r"/derived$",
-    "checkpoint": r"/derived/\d+-\d+\.bin$",
+    "checkpoint": r"/derived/d\d+-\d+\.bin$",
     "checkpoint of a generation": r"/derived/g\d+\.bin$",
     "SQLite file": r"cormorant\.sqlite$",
     "SQLite file before it has its name": r"cormorant\.sqlite\.new$",
