@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
+from statistics import fmean, stdev
 
 import numpy as np
 import pytest
@@ -85,6 +87,22 @@ def test_the_interval_depends_on_the_values_alone():
     low, high = bootstrap_interval(values)
     assert bootstrap_interval(RNG.permutation(values)) == (low, high)
     assert bootstrap_interval(-values) == (-high, -low)
+
+
+@pytest.mark.parametrize("confidence", [0.7, 0.8, 0.9])
+def test_the_interval_is_that_of_all_draws_of_few_queries(confidence):
+    values = [0.3, -0.2, 0.05, 0.4, 0.1]
+
+    def error(given):
+        return stdev(given) / math.sqrt(len(given))
+
+    away = sorted(
+        abs(fmean(draw) - fmean(values)) / error(draw) if len(set(draw)) > 1 else math.inf
+        for draw in product(values, repeat=len(values))
+    )
+    half = away[int(confidence * len(away))] * error(values)
+    low, high = bootstrap_interval(values, confidence=confidence, resamples=20_000)
+    assert (low, high) == pytest.approx((fmean(values) - half, fmean(values) + half))
 
 
 def test_equal_values_are_their_own_interval():
@@ -247,6 +265,29 @@ def test_judgement_holes_are_told_from_relevance():
     again = [judge(judged[n].run, sparse, "ndcg@5") for n in ("pooled", "found more")]
     found = holes(*again, 5)
     assert (found.baseline, found.system, found.uneven) == (1.0, pytest.approx(0.8), False)
+
+
+def test_fewer_relevant_documents_alone_are_no_hole():
+    # One finds nothing relevant, so more of what it returns is unjudged; but of what the
+    # other returns beside the relevant ones nothing at all is judged.
+    qrels = {
+        f"q{i}": {**{f"r{j}": 1 for j in range(8)}, **{f"n{j}": 0 for j in range(5)}}
+        for i in range(20)
+    }
+    ranked = {
+        "good": [*(f"r{j}" for j in range(8)), "u0", "u1"],
+        "poor": [*(f"n{j}" for j in range(5)), *(f"u{j}" for j in range(5))],
+    }
+    good, poor = (
+        judge(
+            Run(name, {q: tuple((d, float(-i)) for i, d in enumerate(docs)) for q in qrels}),
+            qrels,
+            "ndcg@10",
+        )
+        for name, docs in ranked.items()
+    )
+    for one, other in ((good, poor), (poor, good)):
+        assert not holes(one, other, 10).uneven
 
 
 def test_without_judgements_holes_are_said_to_be_unknown():

@@ -277,6 +277,11 @@ class TestBelief:
         assert believed.qrels == {}
         assert believed.merged(HUMAN) == HUMAN
 
+    def test_people_who_judge_later_come_first_too(self):
+        grades = {q: {**each, "new": 2} for q, each in HUMAN.items()}
+        later = {q: {**each, "new": 0} for q, each in HUMAN.items()}
+        assert judged(grades).believed(HUMAN).merged(later) == later
+
     def test_one_that_does_not_agree_is_refused_unless_the_threshold_says_so(self):
         grades = {q: {d: (g + 1) % 3 for d, g in each.items()} for q, each in HUMAN.items()}
         with pytest.raises(NotBelieved, match=r"at least 0\.6") as refused:

@@ -145,6 +145,21 @@ class TestChoosing:
         assert all(fold.chosen == points[1] for fold in gains)
         assert all(fold.gain == pytest.approx(0.1) for fold in gains)
 
+    @pytest.mark.parametrize(
+        ("usual", "last", "chosen", "gain"),
+        [
+            (0.2, -0.3, Point(vector_weight=0.7), -0.3),  # looks good on the others, and is not
+            (-0.05, 1.0, None, 0.0),  # good there alone, which the choice does not see
+        ],
+    )
+    def test_a_fold_has_no_part_in_its_own_choice(self, usual, last, chosen, gain):
+        apart = np.array([usual] * 40 + [last] * 10)
+        points = [None, Point(vector_weight=0.7)]
+        folds = cross_validate(np.stack([np.zeros(50), apart]), points, folds=5)
+        assert folds[4].chosen == chosen
+        assert folds[4].gain == pytest.approx(gain)
+        assert all(fold.gain == pytest.approx(usual) for fold in folds[:4])
+
     def test_simplicity(self):
         ordered = [
             None,

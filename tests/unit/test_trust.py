@@ -36,7 +36,8 @@ class Words:
 
     def __call__(self, text: str) -> NDArray[np.float64]:
         total = np.zeros(DIM)
-        for word in {word for word in re.findall(r"\w+", text.lower()) if len(word) > 4}:
+        # Sorted: a set's order is another in each process, and words get vectors as they come.
+        for word in sorted({word for word in re.findall(r"\w+", text.lower()) if len(word) > 4}):
             if word not in self.known:
                 self.known[word] = self.rng.standard_normal(DIM)
             total += self.known[word]
