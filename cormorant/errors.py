@@ -15,7 +15,9 @@
     │   └── CorruptionError          damage was found (``path``)
     ├── EmbeddingError               the embedder failed (``model``, ``retryable``)
     ├── EmbeddingMismatch            another embedder than the one the store was built with
-    ├── RerankError                  a model gave no usable scores, order or verdicts
+    ├── ReplyError                   a model answered something that cannot be used
+    │   ├── RerankError              no usable scores, order or verdicts
+    │   └── RewriteError             nothing that can be searched for
     ├── ScopeError                   a scope is missing, or a call would leave it
     ├── DeadlineExceeded (TimeoutError)   a stage took longer than it was given (``stage``)
     ├── EvalFileError                a judgement or run file (``path``, ``line``)
@@ -41,7 +43,9 @@ __all__ = [
     "NotFound",
     "QueryError",
     "RecordError",
+    "ReplyError",
     "RerankError",
+    "RewriteError",
     "ScopeError",
     "StoreClosed",
     "StoreError",
@@ -136,8 +140,16 @@ class EmbeddingMismatch(CormorantError):
     """The embedder is not the one the store's vectors were made with."""
 
 
-class RerankError(CormorantError):
+class ReplyError(CormorantError):
+    """A model answered something that cannot be used; the message quotes it."""
+
+
+class RerankError(ReplyError):
     """A model returned no usable scores, order or verdicts for the documents it was given."""
+
+
+class RewriteError(ReplyError):
+    """A model made nothing of a question that can be searched for."""
 
 
 class ScopeError(CormorantError):

@@ -19,9 +19,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from querylab import FAKE, ByQuestion, says
 
+from cormorant.errors import RewriteError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.retrievers import MultiQueryRetriever, SelfQueryRetriever
-from cormorant.langchain.retrievers.asking.rewriting import RewriteError, passage, questions
+from cormorant.langchain.retrievers.asking.rewriting import passage, questions
 from cormorant.langchain.retrievers.document_compressors import LLMListwiseRerank, RerankError
 from cormorant.langchain.retrievers.self_query import AttributeInfo, StructuredQueryOutputParser
 from cormorant.langchain.retrievers.self_query.expression import parse_expression

@@ -15,6 +15,7 @@ from querylab import FAKE, QUERY_SIDE, ByQuestion, reply_for, says, sometimes
 from retrieverlab import doc, texts
 
 from cormorant import defaults
+from cormorant.errors import RewriteError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.retrievers import (
     DecompositionRetriever,
@@ -22,7 +23,7 @@ from cormorant.langchain.retrievers import (
     HypotheticalDocumentEmbedder,
     MultiQueryRetriever,
 )
-from cormorant.langchain.retrievers.asking.rewriting import RewriteError, flaw
+from cormorant.langchain.retrievers.asking.rewriting import flaw
 
 BAD = {
     "too long": "b" * (defaults.MAX_QUERY_BYTES + 1),

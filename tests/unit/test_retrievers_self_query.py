@@ -27,10 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from querylab import Away, says
 from retrieverlab import texts
 
-from cormorant.errors import FilterError, ScopeError, UsageError
+from cormorant.errors import FilterError, RewriteError, ScopeError, UsageError
 from cormorant.langchain import Cormorant
 from cormorant.langchain.retrievers import SelfQueryRetriever
-from cormorant.langchain.retrievers.asking.rewriting import RewriteError
 from cormorant.langchain.retrievers.self_query import AttributeInfo
 from cormorant.langchain.retrievers.self_query.expression import parse_expression
 from cormorant.store import Store

@@ -14,12 +14,11 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_config_specs
 from typing_extensions import override
 
-from cormorant.errors import UsageError
+from cormorant.errors import RewriteError, UsageError
 from cormorant.langchain.blocking import aside
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, check_retriever
 from cormorant.langchain.retrievers.asking.rewriting import (
-    RewriteError,
     aask_model,
     ask_model,
     excuse,

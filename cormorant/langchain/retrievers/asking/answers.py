@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
 
 from cormorant.analysis.normalise import normalise
-from cormorant.errors import RerankError
+from cormorant.errors import ReplyError
 
 __all__ = ["GetInput", "default_get_input", "plain", "text_of"]
 
@@ -22,11 +22,11 @@ def default_get_input(query: str, doc: Document) -> dict[str, Any]:
     return {"question": query, "context": doc.page_content}
 
 
-def text_of(output: Any, who: str) -> str:
+def text_of(output: Any, who: str, error: type[ReplyError] = ReplyError) -> str:
     """A chain's output as text: a string, a message, or what an LLMChain of old returns.
 
     Raises:
-        RerankError: If it is something else.
+        ReplyError: If it is something else; of the kind given as ``error``.
     """
     if isinstance(output, BaseMessage):
         return output.text
@@ -34,7 +34,7 @@ def text_of(output: Any, who: str) -> str:
         return str(output["text"])
     if isinstance(output, str):
         return output
-    raise RerankError(
+    raise error(
         f"{who} needs text from its chain; got {output!r}. Does the prompt's parser return None?"
     )
 

@@ -16,14 +16,13 @@ from langchain_core.runnables.utils import coro_with_context
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import UsageError
+from cormorant.errors import RewriteError, UsageError
 from cormorant.langchain.blocking import aside, awaited, each, only_sync
 from cormorant.langchain.embedder import check_embedding
 from cormorant.langchain.embeddings.naming import identity, uncached
 from cormorant.langchain.embeddings.vectors import as_matrix
 from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain
 from cormorant.langchain.retrievers.asking.rewriting import (
-    RewriteError,
     excuse,
     passage,
     searchable,

@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable
 
 from cormorant import defaults
 from cormorant.analysis.normalise import normalise
-from cormorant.errors import CormorantError, ScopeError, UsageError
+from cormorant.errors import RewriteError, ScopeError, UsageError
 from cormorant.langchain.blocking import only_sync
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.answers import text_of
@@ -32,7 +32,6 @@ from cormorant.langchain.retrievers.fusing.legs import OnError
 from cormorant.langchain.time_limit import time_left
 
 __all__ = [
-    "RewriteError",
     "aask_model",
     "ask_model",
     "excuse",
@@ -56,10 +55,6 @@ _BLANKS: Final = re.compile("[ \t\r\n]+")
 _FENCE: Final = re.compile(r"^[ \t]*```[\w-]*[ \t]*$", re.MULTILINE)
 # Tabs and line ends are part of texts; the other control characters are signs of rubbish.
 _UNSEARCHABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|(?P<half>[\ud800-\udfff])")
-
-
-class RewriteError(CormorantError):
-    """A model made nothing usable of a question."""
 
 
 def ask_model(run: Run, chain: Runnable[Any, Any], input: Any, tag: str) -> Any:
@@ -154,7 +149,7 @@ def passage(output: Any, who: str) -> str:
 
     Empty if the model refused, or said that it does not know.
     """
-    text = without_preface(_FENCE.sub("", unthought(text_of(output, who))))
+    text = without_preface(_FENCE.sub("", unthought(text_of(output, who, RewriteError))))
     return "" if refused(text) or evaded(text) else text
 
 
@@ -185,7 +180,7 @@ def _lines(output: Any, who: str) -> list[str]:
         output = output["text"]  # an LLMChain of old
     listed = _listed(output)
     if listed is None:
-        text = _FENCE.sub("", unthought(text_of(output, who)))
+        text = _FENCE.sub("", unthought(text_of(output, who, RewriteError)))
         listed = _listed(read_json(text))
         if listed is None:
             return without_talk(_LINE_ENDS.split(text))

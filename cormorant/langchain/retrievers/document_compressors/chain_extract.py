@@ -18,7 +18,7 @@ from cormorant.langchain.retrievers.asking.answers import (
     text_of,
 )
 from cormorant.langchain.retrievers.asking.rewriting import unthought
-from cormorant.langchain.retrievers.document_compressors.compressor import Call
+from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError
 from cormorant.langchain.retrievers.document_compressors.per_document import PerDocument
 from cormorant.model import Step
 
@@ -79,7 +79,7 @@ class LLMChainExtractor(PerDocument):
     def _shortened(self, call: Call, replies: Sequence[Any]) -> list[Document]:
         kept = []
         for document, reply in zip(call.answer, replies, strict=True):
-            text = text_of(reply, self.get_name())
+            text = text_of(reply, self.get_name(), RerankError)
             if not text.strip():
                 continue
             sizes = len(text), len(document.page_content)

@@ -103,4 +103,8 @@ class LLMChainFilter(PerDocument):
 
 
 def _verdict(output: Any, who: str) -> bool:
-    return output if isinstance(output, bool) else BooleanOutputParser().parse(text_of(output, who))
+    return (
+        output
+        if isinstance(output, bool)
+        else BooleanOutputParser().parse(text_of(output, who, RerankError))
+    )

@@ -291,7 +291,7 @@ def _ids(ranking: Any) -> list[int]:
         RerankError: If it is something else.
     """
     if isinstance(ranking, (BaseMessage, str)):
-        return _ids_in(unthought(text_of(ranking, "LLMListwiseRerank")))
+        return _ids_in(unthought(text_of(ranking, "LLMListwiseRerank", RerankError)))
     if isinstance(ranking, RankDocuments):
         return ranking.ranked_document_ids
     given = ranking

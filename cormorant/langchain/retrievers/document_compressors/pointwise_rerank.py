@@ -99,4 +99,4 @@ def _grade(output: Any, who: str) -> float:
         if not 1 <= output <= 10:  # NaN is not, either
             raise RerankError(f"{who} needs a number from 1 to 10 from its chain; got {output!r}.")
         return float(output)
-    return ScoreOutputParser().parse(text_of(output, who))
+    return ScoreOutputParser().parse(text_of(output, who, RerankError))

@@ -24,7 +24,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.errors import FilterError, UsageError
+from cormorant.errors import FilterError, RewriteError, UsageError
 from cormorant.filters import describe, escape_field, parse
 from cormorant.langchain.filtering import both
 from cormorant.langchain.filters import CormorantTranslator
@@ -32,7 +32,6 @@ from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import refuse_unknown
 from cormorant.langchain.retrievers.asking.chain import check_chain, model_of
 from cormorant.langchain.retrievers.asking.rewriting import (
-    RewriteError,
     aask_model,
     ask_model,
     excuse,

@@ -16,10 +16,9 @@ from langchain_core.structured_query import Comparator, Operator, StructuredQuer
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
 
-from cormorant.errors import ConfigError, UsageError
+from cormorant.errors import ConfigError, RewriteError, UsageError
 from cormorant.langchain.retrievers.asking.chain import chain_of
 from cormorant.langchain.retrievers.asking.rewriting import (
-    RewriteError,
     quoted,
     read_json,
     unthought,

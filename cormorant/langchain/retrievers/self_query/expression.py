@@ -17,7 +17,8 @@ from langchain_core.structured_query import (
 )
 
 from cormorant import defaults
-from cormorant.langchain.retrievers.asking.rewriting import RewriteError, quoted
+from cormorant.errors import RewriteError
+from cormorant.langchain.retrievers.asking.rewriting import quoted
 
 __all__ = ["parse_expression"]
 

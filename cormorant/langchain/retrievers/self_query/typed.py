@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from langchain_core.structured_query import Comparator, Comparison, FilterDirective, Operation
 
-from cormorant.langchain.retrievers.asking.rewriting import RewriteError
+from cormorant.errors import RewriteError
 from cormorant.langchain.retrievers.self_query.constructor import AttributeInfo
 from cormorant.ranges import is_number
 
