@@ -3,9 +3,9 @@
 ``retrievers``, ``document_transformers``, ``embeddings`` and ``storage`` are folders of public
 classes. Of the modules here, ``vectorstore`` is the store: ``searching`` reads, ``writing`` writes,
 ``request`` and ``filtering`` say it in the engine's words, ``guard`` and ``probed`` know whose
-vectors they are, ``dump`` makes one file of it. ``in_force``, ``carried`` and ``children`` hold a
-request's scope, ``time_limit`` and ``stragglers`` its time, ``wrappers`` both through LangChain's
-own; ``provenance`` is how a document got here. ``replay`` remembers what a model said.
+vectors they are, ``dump`` makes one file of it. ``scopes`` holds a request to its scope, ``calls``
+runs it in its thread and its time, ``wrappers`` keep both through LangChain's own;
+``provenance`` is how a document got here. ``replay`` remembers what a model said.
 
 Names are handed on lazily: a text-only command line imports a neighbour of this module
 without loading langchain-core.
@@ -17,11 +17,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cormorant.langchain.in_force import scoping
     from cormorant.langchain.retriever import CormorantRetriever
+    from cormorant.langchain.scopes.in_force import scoping
     from cormorant.langchain.vectorstore import Cormorant
 
-_HOMES = {"Cormorant": "vectorstore", "CormorantRetriever": "retriever", "scoping": "in_force"}
+_HOMES = {
+    "Cormorant": "vectorstore",
+    "CormorantRetriever": "retriever",
+    "scoping": "scopes.in_force",
+}
 __all__ = ["Cormorant", "CormorantRetriever", "scoping"]
 
 

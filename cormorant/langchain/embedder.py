@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from cormorant.errors import CormorantError, EmbeddingError, UsageError
+from cormorant.langchain.calls.pool import in_pool
+from cormorant.langchain.calls.time_limit import time_left, to_thread
 from cormorant.langchain.embeddings.naming import identity, model_name, uncached
 from cormorant.langchain.embeddings.vectors import as_matrix, as_vector
-from cormorant.langchain.pool import in_pool
-from cormorant.langchain.time_limit import time_left, to_thread
 from cormorant.store.fingerprint import Fingerprint
 
 __all__ = ["Embedder", "check_embedding"]

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from langchain_core.vectorstores import VectorStore
 
+from cormorant.langchain.calls.pool import in_pool
 from cormorant.langchain.embedder import Embedder
 from cormorant.langchain.guard import Guard
-from cormorant.langchain.in_force import narrowed
-from cormorant.langchain.pool import in_pool
+from cormorant.langchain.scopes.in_force import narrowed
 from cormorant.store.door import Door
 
 __all__ = ["OverStore"]

@@ -18,10 +18,10 @@ from typing_extensions import override
 
 from cormorant.errors import QueryError, UsageError
 from cormorant.langchain.filtering import both
-from cormorant.langchain.in_force import of_call
 from cormorant.langchain.large_k import advised
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import ACCEPTED, SEARCH_TYPES, Request, refuse_unknown
+from cormorant.langchain.scopes.in_force import of_call
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.langchain.wrappers import Retrieving
 

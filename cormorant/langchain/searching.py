@@ -16,10 +16,10 @@ from typing_extensions import override
 from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.index.vector import relevance
+from cormorant.langchain.calls.time_limit import time_left
 from cormorant.langchain.over_store import OverStore
 from cormorant.langchain.provenance import Answer, from_result, with_scores
 from cormorant.langchain.request import Request, check_text
-from cormorant.langchain.time_limit import time_left
 from cormorant.model import Explanation, Query, Result, VectorLike
 
 __all__ = ["Searching"]

@@ -17,12 +17,12 @@ from typing_extensions import override
 
 from cormorant.errors import UsageError
 from cormorant.langchain import dump as dumping
+from cormorant.langchain.calls.pool import in_one_thread
 from cormorant.langchain.documents import (
     record_document,
 )
 from cormorant.langchain.embedder import Embedder, check_embedding
 from cormorant.langchain.guard import Guard
-from cormorant.langchain.pool import in_one_thread
 from cormorant.langchain.request import refuse_unknown
 from cormorant.langchain.searching import Searching
 from cormorant.langchain.writing import Writing

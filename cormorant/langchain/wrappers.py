@@ -21,12 +21,12 @@ from langchain_core.runnables.retry import RunnableRetry
 from typing_extensions import override
 
 from cormorant.langchain import provenance
-from cormorant.langchain.blocking import aside
-from cormorant.langchain.carried import scope_of
-from cormorant.langchain.children import checked, passed, takes
+from cormorant.langchain.calls.blocking import aside
 from cormorant.langchain.filtering import both
-from cormorant.langchain.in_force import complete_config, of_call
 from cormorant.langchain.provenance import Answer
+from cormorant.langchain.scopes.carried import scope_of
+from cormorant.langchain.scopes.children import checked, passed, takes
+from cormorant.langchain.scopes.in_force import complete_config, of_call
 from cormorant.model import Result
 
 __all__ = ["Bound", "Fallback", "Retrieving", "Retrying", "WithFallbacks", "Wrapper"]

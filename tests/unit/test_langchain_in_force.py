@@ -25,8 +25,8 @@ from langchain_core.tools import tool
 from cormorant.errors import ScopeError, UsageError
 from cormorant.filters import parse
 from cormorant.langchain import Cormorant, scoping
-from cormorant.langchain.in_force import scope_in_force
 from cormorant.langchain.retrievers import EnsembleRetriever, MergerRetriever
+from cormorant.langchain.scopes.in_force import scope_in_force
 from cormorant.langchain.storage import CormorantDocstore
 
 FAKE = DeterministicFakeEmbedding(size=6)

@@ -21,8 +21,9 @@ from pydantic import Field
 
 from cormorant import defaults
 from cormorant.errors import ConfigError, CormorantError, DeadlineExceeded, ScopeError
-from cormorant.langchain import Cormorant, scoping, stragglers
-from cormorant.langchain.in_force import scope_in_force
+from cormorant.langchain import Cormorant, scoping
+from cormorant.langchain.calls import stragglers
+from cormorant.langchain.calls.time_limit import time_left
 from cormorant.langchain.retrievers import (
     BM25Retriever,
     BoostRetriever,
@@ -40,7 +41,7 @@ from cormorant.langchain.retrievers.document_compressors import (
     CrossEncoderReranker,
     DocumentCompressorPipeline,
 )
-from cormorant.langchain.time_limit import time_left
+from cormorant.langchain.scopes.in_force import scope_in_force
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

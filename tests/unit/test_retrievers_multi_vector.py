@@ -14,9 +14,9 @@ from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from cormorant.errors import QueryError, RecordError, UsageError
 from cormorant.langchain import Cormorant
+from cormorant.langchain.calls.steps import Call, arun, run
 from cormorant.langchain.retrievers import MultiVectorRetriever
 from cormorant.langchain.retrievers.multi_vector import SearchType
-from cormorant.langchain.steps import Call, arun, run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from parentlab import Plain, Words, ids

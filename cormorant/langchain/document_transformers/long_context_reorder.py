@@ -5,7 +5,7 @@ from __future__ import annotations
 from langchain_core.documents import Document
 from typing_extensions import override
 
-from cormorant.langchain.blocking import aside
+from cormorant.langchain.calls.blocking import aside
 from cormorant.langchain.document_transformers.transformer import Transformer
 from cormorant.langchain.provenance import journeyed
 from cormorant.langchain.retrievers.document_compressors.compressor import Call

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from cormorant.errors import ConfigError, CorruptionError, EmbeddingError
+from cormorant.langchain.calls.steps import Steps, arun, on, run
 from cormorant.langchain.embeddings.cache_keys import Algorithm, key_encoder_of
 from cormorant.langchain.embeddings.caching import Caching, Role, Vectors
 from cormorant.langchain.embeddings.vectors import as_vector
-from cormorant.langchain.steps import Steps, arun, on, run
 from cormorant.langchain.storage.encoder_backed import EncoderBackedStore
 
 __all__ = ["CacheBackedEmbeddings"]

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from cormorant.errors import ConfigError
+from cormorant.langchain.calls.steps import Steps
 from cormorant.langchain.embeddings.caching import Caching, Role, Vectors
 from cormorant.langchain.embeddings.naming import identity, model_name
 from cormorant.langchain.embeddings.vector_file import VectorFile
-from cormorant.langchain.steps import Steps
 
 __all__ = ["CachedEmbeddings"]
 

@@ -12,10 +12,10 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from cormorant.errors import ConfigError
+from cormorant.langchain.calls.steps import Call, Steps, arun, on, run
 from cormorant.langchain.embeddings.naming import identity, uncached
 from cormorant.langchain.embeddings.vectors import as_matrix, as_vector, distinct
 from cormorant.langchain.embeddings.worker import Worker
-from cormorant.langchain.steps import Call, Steps, arun, on, run
 
 __all__ = ["Caching", "Role", "Vectors"]
 

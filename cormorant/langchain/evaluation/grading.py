@@ -14,6 +14,7 @@ from cormorant.analysis.normalise import normalise
 from cormorant.errors import CormorantError, UsageError
 from cormorant.evaluate import Qrels
 from cormorant.evaluate.judgements import ModelJudgements
+from cormorant.langchain.calls.pool import in_pool
 from cormorant.langchain.evaluation.asking import (
     Asker,
     Failed,
@@ -24,7 +25,6 @@ from cormorant.langchain.evaluation.asking import (
     run,
     still_thinking,
 )
-from cormorant.langchain.pool import in_pool
 from cormorant.langchain.retrievers.asking.answers import text_of
 from cormorant.langchain.retrievers.asking.rewriting import quoted, read_json, unthought
 from cormorant.store.door import Door

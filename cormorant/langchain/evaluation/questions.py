@@ -16,6 +16,7 @@ from cormorant.errors import CormorantError, UsageError
 from cormorant.evaluate import Golden, Qrels
 from cormorant.evaluate.judgements import twins_of
 from cormorant.evaluate.judgements.words import folded, number_of, words
+from cormorant.langchain.calls.pool import in_pool
 from cormorant.langchain.evaluation.asking import (
     Asker,
     Failed,
@@ -26,7 +27,6 @@ from cormorant.langchain.evaluation.asking import (
     run,
     unspaced_share,
 )
-from cormorant.langchain.pool import in_pool
 from cormorant.langchain.retrievers.asking.rewriting import flaw, questions
 from cormorant.model import FilterLike, Record
 from cormorant.store.door import Door

@@ -11,12 +11,12 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import QueryError, UsageError
-from cormorant.langchain.pool import in_pool
+from cormorant.langchain.calls.pool import in_pool
+from cormorant.langchain.calls.steps import Call, Steps, beside
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.parent_document_retriever import ParentDocumentRetriever
 from cormorant.langchain.retrievers.parents.families import Families, Found, adopted
 from cormorant.langchain.retrievers.parents.kin import children_of, plain
-from cormorant.langchain.steps import Call, Steps, beside
 from cormorant.ranges import is_number
 
 __all__ = ["AutoMergingRetriever"]

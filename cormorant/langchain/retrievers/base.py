@@ -23,14 +23,14 @@ from typing_extensions import override
 
 from cormorant.errors import UsageError
 from cormorant.langchain import provenance
-from cormorant.langchain.blocking import aside
+from cormorant.langchain.calls.blocking import aside
+from cormorant.langchain.calls.time_limit import to_thread
 from cormorant.langchain.configured import Configured
-from cormorant.langchain.in_force import complete_config, of_call
 from cormorant.langchain.large_k import advised
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.calling import Run
-from cormorant.langchain.time_limit import to_thread
+from cormorant.langchain.scopes.in_force import complete_config, of_call
 from cormorant.langchain.wrappers import Retrieving
 from cormorant.ranges import check_whole
 

@@ -20,9 +20,18 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import patch_config, set_config_context
 
 from cormorant import defaults
-from cormorant.langchain.blocking import aside, only_sync
-from cormorant.langchain.carried import scope_of
-from cormorant.langchain.children import (
+from cormorant.langchain.calls.blocking import aside, only_sync
+from cormorant.langchain.calls.time_limit import (
+    Stage,
+    alimited,
+    limited,
+    limited_in_thread,
+    time_left,
+)
+from cormorant.langchain.large_k import mark_inner
+from cormorant.langchain.provenance import Answer
+from cormorant.langchain.scopes.carried import scope_of
+from cormorant.langchain.scopes.children import (
     checked,
     cut,
     innermost,
@@ -30,9 +39,6 @@ from cormorant.langchain.children import (
     refuse_dropped,
     takes,
 )
-from cormorant.langchain.large_k import mark_inner
-from cormorant.langchain.provenance import Answer
-from cormorant.langchain.time_limit import Stage, alimited, limited, limited_in_thread, time_left
 
 __all__ = ["Run", "cut", "refuse_dropped", "scope_of", "takes"]
 

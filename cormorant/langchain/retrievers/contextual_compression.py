@@ -14,7 +14,6 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import ScopeError, UsageError
-from cormorant.langchain.children import checked, innermost
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.asking.chain import check_retriever
 from cormorant.langchain.retrievers.base import Retriever
@@ -25,6 +24,7 @@ from cormorant.langchain.retrievers.document_compressors.foreign import as_compr
 from cormorant.langchain.retrievers.fusing.base import check_depth
 from cormorant.langchain.retrievers.fusing.by_rank import ranked_step
 from cormorant.langchain.retrievers.fusing.legs import LegCall, OnError, own_k
+from cormorant.langchain.scopes.children import checked, innermost
 
 __all__ = ["ContextualCompressionRetriever"]
 

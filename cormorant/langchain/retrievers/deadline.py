@@ -11,10 +11,10 @@ from langchain_core.runnables.base import RunnableBindingBase
 from typing_extensions import override
 
 from cormorant.errors import ConfigError
-from cormorant.langchain.blocking import only_sync
-from cormorant.langchain.children import innermost
+from cormorant.langchain.calls.blocking import only_sync
+from cormorant.langchain.calls.time_limit import Stage, alimited, limited, limited_in_thread
 from cormorant.langchain.configured import Configured
-from cormorant.langchain.time_limit import Stage, alimited, limited, limited_in_thread
+from cormorant.langchain.scopes.children import innermost
 from cormorant.langchain.wrappers import Wrapper
 from cormorant.ranges import is_number
 

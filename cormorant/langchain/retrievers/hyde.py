@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import ScopeError, UsageError
+from cormorant.langchain.calls.time_limit import to_thread
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, from_result
 from cormorant.langchain.request import ACCEPTED, Request, refuse_unknown
@@ -29,7 +30,6 @@ from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, scope_of
 from cormorant.langchain.retrievers.fusing.legs import OnError
 from cormorant.langchain.retrievers.vectorstores import check_vectorstore
-from cormorant.langchain.time_limit import to_thread
 from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["DEFAULT_PROMPT", "HyDERetriever", "HypotheticalDocumentEmbedder"]

@@ -20,7 +20,8 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import QueryError, RecordError, UsageError
-from cormorant.langchain import steps as stepping
+from cormorant.langchain.calls import steps as stepping
+from cormorant.langchain.calls.steps import Call, Steps, beside
 from cormorant.langchain.documents import listed_documents
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer
@@ -36,7 +37,6 @@ from cormorant.langchain.retrievers.parents.families import Families
 from cormorant.langchain.retrievers.parents.kin import Parent
 from cormorant.langchain.retrievers.parents.kinship import Kinship
 from cormorant.langchain.retrievers.vectorstores import check_vectorstore
-from cormorant.langchain.steps import Call, Steps, beside
 from cormorant.langchain.storage._lc_store import create_kv_docstore
 from cormorant.langchain.storage.cormorant_store import CormorantDocstore
 from cormorant.langchain.vectorstore import Cormorant

@@ -10,12 +10,12 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from cormorant.errors import UsageError
-from cormorant.langchain import steps as stepping
+from cormorant.langchain.calls import steps as stepping
+from cormorant.langchain.calls.steps import Steps, in_thread
 from cormorant.langchain.documents import listed_documents
 from cormorant.langchain.retrievers.multi_vector import MultiVectorRetriever, document_ids
 from cormorant.langchain.retrievers.parents.kin import Parent
 from cormorant.langchain.retrievers.parents.parent_store import ParentStore
-from cormorant.langchain.steps import Steps, in_thread
 
 __all__ = ["ParentDocumentRetriever"]
 

@@ -15,7 +15,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec, get_unique_con
 from typing_extensions import override
 
 from cormorant.errors import RewriteError, UsageError
-from cormorant.langchain.blocking import aside
+from cormorant.langchain.calls.blocking import aside
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, check_retriever
 from cormorant.langchain.retrievers.asking.rewriting import (

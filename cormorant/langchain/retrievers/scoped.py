@@ -14,11 +14,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant.errors import ScopeError
-from cormorant.langchain.in_force import scope_in_force, scoping
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.chain import check_retriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
 from cormorant.langchain.retrievers.calling import Run, takes
+from cormorant.langchain.scopes.in_force import scope_in_force, scoping
 from cormorant.store.scope import Scope
 
 __all__ = ["ScopedRetriever"]

@@ -17,8 +17,8 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import ScopeError, UsageError
-from cormorant.langchain import steps as stepping
-from cormorant.langchain.children import judge
+from cormorant.langchain.calls import steps as stepping
+from cormorant.langchain.calls.steps import Call, Steps, in_thread, on
 from cormorant.langchain.provenance import Answer, journeyed, of
 from cormorant.langchain.retrievers.asking.chain import check_retriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
@@ -27,7 +27,7 @@ from cormorant.langchain.retrievers.parent_document_retriever import ParentDocum
 from cormorant.langchain.retrievers.parents.families import Families, Found, adopted
 from cormorant.langchain.retrievers.parents.kin import plain
 from cormorant.langchain.retrievers.sentences import SentenceSplitter, sentence_spans
-from cormorant.langchain.steps import Call, Steps, in_thread, on
+from cormorant.langchain.scopes.children import judge
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.model import Step
 from cormorant.ranges import check_whole

@@ -16,8 +16,8 @@ from langchain_core.stores import BaseStore
 from typing_extensions import override
 
 from cormorant.errors import CorruptionError, RecordError, UsageError
-from cormorant.langchain.in_force import narrowed
-from cormorant.langchain.pool import in_pool
+from cormorant.langchain.calls.pool import in_pool
+from cormorant.langchain.scopes.in_force import narrowed
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.model import Record
 from cormorant.store import Family

@@ -12,7 +12,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from cormorant.errors import ConfigError, UsageError
-from cormorant.langchain.children import innermost
+from cormorant.langchain.scopes.children import innermost
 
 __all__ = ["chain_of", "check_chain", "check_retriever", "check_retrievers", "model_of"]
 

@@ -17,7 +17,8 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import RewriteError, UsageError
-from cormorant.langchain.blocking import aside, awaited, each, only_sync
+from cormorant.langchain.calls.blocking import aside, awaited, each, only_sync
+from cormorant.langchain.calls.time_limit import time_left, to_thread
 from cormorant.langchain.embedder import check_embedding
 from cormorant.langchain.embeddings.naming import identity, uncached
 from cormorant.langchain.embeddings.vectors import as_matrix
@@ -30,7 +31,6 @@ from cormorant.langchain.retrievers.asking.rewriting import (
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.fusing.legs import OnError
-from cormorant.langchain.time_limit import time_left, to_thread
 
 __all__ = ["DEFAULT_PROMPT", "HypotheticalDocumentEmbedder"]
 

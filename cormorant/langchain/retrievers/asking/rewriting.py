@@ -17,7 +17,8 @@ from langchain_core.runnables import Runnable
 from cormorant import defaults
 from cormorant.analysis.normalise import normalise
 from cormorant.errors import RewriteError, ScopeError, UsageError
-from cormorant.langchain.blocking import only_sync
+from cormorant.langchain.calls.blocking import only_sync
+from cormorant.langchain.calls.time_limit import time_left
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.answers import text_of
 from cormorant.langchain.retrievers.asking.chatter import (
@@ -29,7 +30,6 @@ from cormorant.langchain.retrievers.asking.chatter import (
 )
 from cormorant.langchain.retrievers.calling import Run
 from cormorant.langchain.retrievers.fusing.legs import OnError
-from cormorant.langchain.time_limit import time_left
 
 __all__ = [
     "aask_model",

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import RewriteError
-from cormorant.langchain.blocking import aside
+from cormorant.langchain.calls.blocking import aside
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, check_retriever
 from cormorant.langchain.retrievers.asking.rewriting import (

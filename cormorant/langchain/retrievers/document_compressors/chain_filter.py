@@ -11,7 +11,7 @@ from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from typing_extensions import override
 
-from cormorant.langchain.blocking import aside
+from cormorant.langchain.calls.blocking import aside
 from cormorant.langchain.provenance import journeyed
 from cormorant.langchain.retrievers.asking.answers import (
     default_get_input,

@@ -20,12 +20,12 @@ from typing_extensions import override
 
 from cormorant.errors import QueryError, RerankError, UsageError
 from cormorant.langchain import provenance
-from cormorant.langchain.blocking import aside
+from cormorant.langchain.calls.blocking import aside
+from cormorant.langchain.calls.time_limit import to_thread
 from cormorant.langchain.configured import Configured
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.request import check_text, refuse_unknown
 from cormorant.langchain.retrievers.base import check_k
-from cormorant.langchain.time_limit import to_thread
 from cormorant.model import Stage
 
 __all__ = ["Call", "Compressor", "RerankError"]

@@ -25,12 +25,12 @@ from langchain_core.runnables import Runnable
 from typing_extensions import override
 
 from cormorant.errors import ConfigError, UsageError
-from cormorant.langchain.blocking import aside, only_sync
-from cormorant.langchain.children import innermost
+from cormorant.langchain.calls.blocking import aside, only_sync
+from cormorant.langchain.calls.time_limit import to_thread
 from cormorant.langchain.provenance import Answer, Provenance, attach, journeyed, of
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
 from cormorant.langchain.retrievers.document_compressors.wrapped import Wrapped, compressors_in
-from cormorant.langchain.time_limit import to_thread
+from cormorant.langchain.scopes.children import innermost
 from cormorant.model import Step
 
 __all__ = ["Foreign", "as_compressor"]

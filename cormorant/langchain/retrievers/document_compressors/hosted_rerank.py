@@ -10,12 +10,12 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import RerankError, UsageError
+from cormorant.langchain.calls.time_limit import to_thread
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.document_compressors.compressor import Call
 from cormorant.langchain.retrievers.document_compressors.ranking import number
 from cormorant.langchain.retrievers.document_compressors.reranker import Reranker
-from cormorant.langchain.time_limit import to_thread
 from cormorant.ranges import is_whole
 
 __all__ = ["HostedReranker"]

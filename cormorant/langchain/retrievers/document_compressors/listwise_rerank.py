@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import override
 
 from cormorant import defaults
-from cormorant.langchain.blocking import only_sync
+from cormorant.langchain.calls.blocking import only_sync
+from cormorant.langchain.calls.time_limit import time_left, to_thread
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.asking.answers import text_of
 from cormorant.langchain.retrievers.asking.chain import chain_of, check_chain, model_of
@@ -34,7 +35,6 @@ from cormorant.langchain.retrievers.document_compressors.compressor import (
     RerankError,
 )
 from cormorant.langchain.retrievers.document_compressors.ranking import placed
-from cormorant.langchain.time_limit import time_left, to_thread
 from cormorant.ranges import check_whole
 
 __all__ = ["LLMListwiseRerank", "RankDocuments"]

@@ -10,7 +10,8 @@ from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable
 
-from cormorant.langchain.blocking import aeach, aside, each, only_sync
+from cormorant.langchain.calls.blocking import aeach, aside, each, only_sync
+from cormorant.langchain.calls.time_limit import time_left, to_thread
 from cormorant.langchain.retrievers.asking.answers import (
     GetInput,
     default_get_input,
@@ -21,7 +22,6 @@ from cormorant.langchain.retrievers.document_compressors.compressor import (
     Compressor,
     RerankError,
 )
-from cormorant.langchain.time_limit import time_left, to_thread
 
 __all__ = ["PerDocument"]
 

@@ -11,7 +11,7 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from typing_extensions import override
 
 from cormorant.analysis.normalise import normalise
-from cormorant.langchain.blocking import aside
+from cormorant.langchain.calls.blocking import aside
 from cormorant.langchain.retrievers.asking.answers import text_of
 from cormorant.langchain.retrievers.asking.rewriting import quoted, unthought
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, RerankError

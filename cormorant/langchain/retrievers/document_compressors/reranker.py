@@ -8,12 +8,12 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import QueryError
-from cormorant.langchain.blocking import aside
+from cormorant.langchain.calls.blocking import aside
+from cormorant.langchain.calls.time_limit import to_thread
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retrievers.base import check_k
 from cormorant.langchain.retrievers.document_compressors.compressor import Call, Compressor
 from cormorant.langchain.retrievers.document_compressors.ranking import ranked
-from cormorant.langchain.time_limit import to_thread
 from cormorant.ranges import is_number
 
 __all__ = ["Reranker", "check_minimum"]

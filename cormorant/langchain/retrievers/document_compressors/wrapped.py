@@ -13,8 +13,8 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableWithFallb
 from langchain_core.runnables.utils import ConfigurableFieldSpec
 from typing_extensions import override
 
-from cormorant.langchain.children import innermost
 from cormorant.langchain.retrievers.document_compressors.compressor import Compressor
+from cormorant.langchain.scopes.children import innermost
 
 __all__ = ["Wrapped", "compressors_in"]
 

@@ -15,10 +15,10 @@ from langchain_core.runnables.config import get_executor_for_config
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from cormorant.errors import QueryError, ScopeError, UsageError
-from cormorant.langchain.children import NoDocuments, innermost
 from cormorant.langchain.provenance import Answer
 from cormorant.langchain.retriever import CormorantRetriever
 from cormorant.langchain.retrievers.calling import Run, refuse_dropped
+from cormorant.langchain.scopes.children import NoDocuments, innermost
 from cormorant.model import Stage
 from cormorant.ranges import is_whole
 

@@ -18,6 +18,7 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 
 from cormorant.errors import StoreError, UsageError
+from cormorant.langchain.calls.steps import Steps, on
 from cormorant.langchain.retrievers.parents.kin import (
     Parent,
     all_children,
@@ -25,7 +26,6 @@ from cormorant.langchain.retrievers.parents.kin import (
     parts_of,
     remembering,
 )
-from cormorant.langchain.steps import Steps, on
 from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["Apart"]

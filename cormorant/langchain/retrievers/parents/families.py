@@ -9,9 +9,9 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.stores import BaseStore
 
+from cormorant.langchain.calls.steps import Steps, beside, on
 from cormorant.langchain.provenance import Answer, attach, of
 from cormorant.langchain.retrievers.parents.kin import plain
-from cormorant.langchain.steps import Steps, beside, on
 from cormorant.model import Step
 from cormorant.store.door import Door
 

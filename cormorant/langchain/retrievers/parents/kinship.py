@@ -12,10 +12,10 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore
 
 from cormorant.errors import RecordError
+from cormorant.langchain.calls.steps import Steps, on
 from cormorant.langchain.request import refuse_unknown
 from cormorant.langchain.retrievers.parents.apart import Apart
 from cormorant.langchain.retrievers.parents.kin import Parent
-from cormorant.langchain.steps import Steps, on
 from cormorant.langchain.storage.cormorant_store import CormorantDocstore, kept
 from cormorant.langchain.vectorstore import Cormorant
 from cormorant.store import Family

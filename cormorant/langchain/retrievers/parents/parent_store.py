@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from cormorant import defaults
 from cormorant.errors import UsageError
-from cormorant.langchain import steps as stepping
+from cormorant.langchain.calls import steps as stepping
+from cormorant.langchain.calls.steps import Steps, on
 from cormorant.langchain.retrievers.parents.kin import plain
-from cormorant.langchain.steps import Steps, on
 from cormorant.store.intake import check_ids
 
 __all__ = ["ParentStore", "Parents"]

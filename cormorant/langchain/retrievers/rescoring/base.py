@@ -13,6 +13,7 @@ from langchain_core.runnables.utils import ConfigurableFieldSpec
 from typing_extensions import override
 
 from cormorant import defaults
+from cormorant.langchain.calls.time_limit import to_thread
 from cormorant.langchain.provenance import Answer, journeyed
 from cormorant.langchain.retrievers.asking.chain import check_retriever
 from cormorant.langchain.retrievers.base import Retriever, check_k
@@ -20,7 +21,6 @@ from cormorant.langchain.retrievers.calling import Run, cut, takes
 from cormorant.langchain.retrievers.fusing.base import check_depth
 from cormorant.langchain.retrievers.fusing.legs import own_k
 from cormorant.langchain.retrievers.rescoring.relevance import relevances
-from cormorant.langchain.time_limit import to_thread
 from cormorant.model import Step
 
 __all__ = ["Factor", "Rescoring"]

@@ -15,11 +15,11 @@ from pydantic import Field
 from typing_extensions import override
 
 from cormorant.errors import UsageError
+from cormorant.langchain.calls.time_limit import to_thread
 from cormorant.langchain.filtering import both
 from cormorant.langchain.provenance import Answer, Provenance, attach, of
 from cormorant.langchain.retrievers.base import Retriever
 from cormorant.langchain.retrievers.calling import Run
-from cormorant.langchain.time_limit import to_thread
 from cormorant.model import Step
 
 __all__ = ["StoreRelevance", "afound", "by_place", "found", "relevances"]

@@ -32,8 +32,8 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from cormorant import defaults
-from cormorant.langchain.children import innermost
-from cormorant.langchain.time_limit import Stage, limited, time_left, to_thread
+from cormorant.langchain.calls.time_limit import Stage, limited, time_left, to_thread
+from cormorant.langchain.scopes.children import innermost
 
 __all__ = ["aeach", "aside", "awaited", "each", "only_sync"]
 

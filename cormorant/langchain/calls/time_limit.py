@@ -17,7 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from langchain_core.runnables.config import run_in_executor
 
 from cormorant.errors import CormorantError, DeadlineExceeded
-from cormorant.langchain.stragglers import Job
+from cormorant.langchain.calls.stragglers import Job
 
 __all__ = ["Stage", "alimited", "limited", "limited_in_thread", "time_left", "to_thread"]
 

@@ -26,9 +26,9 @@ from langchain_core.vectorstores import VectorStoreRetriever
 
 from cormorant.errors import FilterError, ScopeError, UsageError
 from cormorant.filters import parse
-from cormorant.langchain.carried import scope_of
 from cormorant.langchain.filtering import both, engine_filter
 from cormorant.langchain.provenance import Answer
+from cormorant.langchain.scopes.carried import scope_of
 
 __all__ = [
     "NoDocuments",

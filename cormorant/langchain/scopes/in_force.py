@@ -16,7 +16,7 @@ from typing import Any, cast
 from langchain_core.runnables import RunnableConfig, ensure_config
 
 from cormorant.errors import ScopeError, UsageError
-from cormorant.langchain.carried import carried_scopes
+from cormorant.langchain.scopes.carried import carried_scopes
 from cormorant.store.door import Door
 from cormorant.store.scope import Scope
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from cormorant.langchain.blocking import aside, awaited
-from cormorant.langchain.time_limit import to_thread
+from cormorant.langchain.calls.blocking import aside, awaited
+from cormorant.langchain.calls.time_limit import to_thread
 
 __all__ = ["Call", "Steps", "arun", "beside", "in_thread", "on", "run"]
 

@@ -1,0 +1,1 @@
+"""How does a call run: in which thread, sync or async, for how long?"""

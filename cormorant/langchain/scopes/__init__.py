@@ -1,0 +1,1 @@
+"""Which scopes hold for a request, and does a search keep to them?"""
