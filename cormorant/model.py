@@ -7,7 +7,7 @@ gets, ``fetch_k`` what each leg hands to fusion or to MMR.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -20,6 +20,8 @@ from cormorant.ranges import check_number, check_whole
 
 __all__ = [
     "AddResult",
+    "Cause",
+    "Change",
     "Explanation",
     "FilterLike",
     "Fusion",
@@ -36,12 +38,26 @@ __all__ = [
     "StoreProtocol",
     "TermMatch",
     "VectorLike",
+    "WhyNot",
 ]
 
 Mode: TypeAlias = Literal["vector", "text", "hybrid"]
 Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
 Fusion: TypeAlias = Literal["z", "rrf", "minmax"]
 Metadata: TypeAlias = Mapping[str, Any]
+Cause: TypeAlias = Literal[
+    "found",
+    "not_stored",
+    "scope",
+    "filter",
+    "no_vector",
+    "terms",
+    "approximate",
+    "fetch_k",
+    "min_score",
+    "mmr",
+    "top_k",
+]
 VectorLike: TypeAlias = Sequence[float] | NDArray[Any]
 FilterLike: TypeAlias = Mapping[str, Any] | Callable[["Record"], bool]
 
@@ -308,6 +324,54 @@ class Explanation:
     steps: tuple[Step, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """What would have brought a record in.
+
+    Attributes:
+        says: In one sentence.
+        query: Settings of the query to replace, such as ``{"top_k": 12}``; empty if what has
+            to change is not the query.
+        store: What has to change in the store instead, such as ``{"language": "german"}``.
+    """
+
+    says: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    store: Mapping[str, Any] = field(default_factory=dict)
+
+    def apply(self, query: Query) -> Query:
+        """The query with the change made."""
+        return replace(query, **self.query)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhyNot:
+    """Why a record is not among the hits, and the nearest change that would bring it in.
+
+    Attributes:
+        id: The record asked about; None if what was asked about is not stored.
+        cause: ``found`` (it is a hit), ``not_stored``, ``scope``, ``filter``, ``no_vector``,
+            ``terms`` (it holds no term of the query), ``approximate`` (the index missed it; a full
+            scan does not), ``fetch_k``, ``min_score``, ``mmr`` or ``top_k``: the first
+            stage of the search that lost it.
+        says: The verdict in one sentence.
+        changes: Nearest first. Where a change of the query can bring the record in, the first one
+            does, by itself: it was tried.
+        explanation: The record's journey; None if it is not stored.
+    """
+
+    id: str | None
+    cause: Cause
+    says: str
+    changes: tuple[Change, ...] = ()
+    explanation: Explanation | None = None
+
+    @property
+    def found(self) -> bool:
+        """Whether the record is a hit after all."""
+        return self.cause == "found"
+
+
 @dataclass(frozen=True, slots=True)
 class AddResult:
     """What one ``add`` did: ids in input order, how many were new and how many replaced."""
@@ -359,6 +423,17 @@ class StoreProtocol(Protocol):
 
     def explain(self, query: Query, id: str) -> Explanation:
         """Why a record is, or is not, among the hits; NotFound if there is no such record."""
+        ...
+
+    def why_not(
+        self,
+        query: Query,
+        id: str | None = None,
+        *,
+        text: str | None = None,
+        scope: Mapping[str, Any] | None = None,
+    ) -> WhyNot:
+        """Which stage lost a record, and the nearest change that would have kept it."""
         ...
 
     def scope(self, **predicates: Any) -> StoreProtocol:

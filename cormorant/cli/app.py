@@ -25,6 +25,7 @@ from cormorant.cli import (
     optimize,
     search,
     tune,
+    why_not,
 )
 from cormorant.cli.console import Console
 from cormorant.cli.settings import Settings
@@ -37,6 +38,7 @@ VERBS: tuple[Verb, ...] = (
     add.VERB,
     search.VERB,
     explain.VERB,
+    why_not.VERB,
     evaluating.VERB,
     judge.VERB,
     info.VERB,

@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cormorant.model import Explanation, Hit, Leg, Result, Step
+from cormorant.model import Explanation, Hit, Leg, Result, Step, WhyNot
 
 __all__ = [
     "EXPLANATION_FIELDS",
     "RESULT_FIELDS",
+    "WHY_NOT_FIELDS",
     "explanation_fields",
     "hit_fields",
     "result_fields",
+    "why_not_fields",
 ]
 
 RESULT_FIELDS = {
@@ -57,6 +59,21 @@ EXPLANATION_FIELDS = {
     "steps[].says": "one sentence with the numbers",
     "steps[].value": "the number the stage decided by, or null",
     "steps[].detail": "further numbers",
+}
+
+WHY_NOT_FIELDS = {
+    "id": "the record asked about; null if it is not stored",
+    "found": "whether it is a hit after all",
+    "cause": (
+        "found, not_stored, scope, filter, no_vector, terms, approximate, fetch_k, min_score, mmr "
+        "or top_k"
+    ),
+    "says": "the verdict in one sentence",
+    "changes[].says": "what would have brought it in; nearest first",
+    "changes[].query": "settings of the query to replace; tried, and enough by themselves",
+    "changes[].store": "what has to change in the store instead",
+    "degraded": "what was left out or done in a lesser way, a sentence each",
+    "explanation": "its journey, as explain --json gives it; null if it is not stored",
 }
 
 
@@ -121,6 +138,23 @@ def explanation_fields(explanation: Explanation, degraded: Sequence[str]) -> dic
         "says": explanation.says,
         "degraded": list(degraded),
         "steps": [_step_fields(step) for step in explanation.steps],
+    }
+
+
+def why_not_fields(why: WhyNot, degraded: Sequence[str]) -> dict[str, Any]:
+    """Which stage lost a record, and what would have kept it."""
+    journey = why.explanation
+    return {
+        "id": why.id,
+        "found": why.found,
+        "cause": why.cause,
+        "says": why.says,
+        "changes": [
+            {"says": change.says, "query": dict(change.query), "store": dict(change.store)}
+            for change in why.changes
+        ],
+        "degraded": list(degraded),
+        "explanation": None if journey is None else explanation_fields(journey, degraded),
     }
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "add_store",
     "folder",
     "parsed_filter",
+    "scope_of",
     "scoped",
 ]
 
@@ -126,8 +127,17 @@ def scoped(store: Store, args: Namespace) -> Store | ScopedStore:
         FilterError: If it is not a JSON object.
         ScopeError: If it is no restriction.
     """
-    predicates = _json_object("--scope", args.scope, """{"tenant": "acme"}""")
+    predicates = scope_of(args)
     return store if predicates is None else store.scope(**predicates)
+
+
+def scope_of(args: Namespace) -> dict[str, Any] | None:
+    """What ``--scope`` says; None if it was not given.
+
+    Raises:
+        FilterError: If it is not a JSON object.
+    """
+    return _json_object("--scope", args.scope, """{"tenant": "acme"}""")
 
 
 def _json_object(flag: str, written: str | None, example: str) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from cormorant.langchain.calls.time_limit import time_left
 from cormorant.langchain.over_store import OverStore
 from cormorant.langchain.provenance import Answer, from_result, with_scores
 from cormorant.langchain.request import Request, check_text
-from cormorant.model import Explanation, Query, Result, VectorLike
+from cormorant.model import Explanation, Query, Result, VectorLike, WhyNot
 
 __all__ = ["Searching"]
 
@@ -131,6 +131,23 @@ class Searching(OverStore):
             NotFound: If there is no such document.
         """
         return self._door.explain(self._query(Request.build(search_type, kwargs), query), id)
+
+    def why_not(
+        self,
+        query: str,
+        id: str | None = None,
+        *,
+        text: str | None = None,
+        search_type: str = "hybrid",
+        **kwargs: Any,
+    ) -> WhyNot:
+        """Which stage lost the document with this id or text, and what would have kept it?
+
+        Raises:
+            QueryError: If neither or both of ``id`` and ``text`` are given.
+        """
+        asked = self._query(Request.build(search_type, kwargs), query)
+        return self._door.why_not(asked, id, text=text)
 
     # By similarity
 

@@ -12,11 +12,13 @@ from cormorant.search.diversify import Picks, pick_diverse
 from cormorant.search.explain import explain
 from cormorant.search.fuse import FUSIONS, Fused, LegScores, fuse
 from cormorant.search.legs import Statistics
+from cormorant.search.lookalike import Likeness, most_like
 from cormorant.search.probes import Embed, questions
 from cormorant.search.ranking import RankingConfig
 from cormorant.search.run import run
 from cormorant.search.snapshot import Snapshot
 from cormorant.search.trust import Trust, learn
+from cormorant.search.why_not import why_not
 
 __all__ = [
     "FUSIONS",
@@ -26,6 +28,7 @@ __all__ = [
     "Embed",
     "Fused",
     "LegScores",
+    "Likeness",
     "Picks",
     "RankingConfig",
     "Snapshot",
@@ -36,7 +39,9 @@ __all__ = [
     "gather",
     "learn",
     "matching",
+    "most_like",
     "pick_diverse",
     "questions",
     "run",
+    "why_not",
 ]

@@ -20,7 +20,7 @@ from cormorant.search.outcome import Fetched, Outcome, relevance_of, search
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
 
-__all__ = ["explain", "journey"]
+__all__ = ["explain", "explained", "journey", "judges", "rank_in_leg"]
 
 
 def explain(snapshot: Snapshot, query: Query, slot: int) -> Explanation:
@@ -37,8 +37,17 @@ def explain(snapshot: Snapshot, query: Query, slot: int) -> Explanation:
     Raises:
         QueryError, DimensionError, FilterError: As searching would.
     """
+    return explained(snapshot, query, slot)[1]
+
+
+def explained(snapshot: Snapshot, query: Query, slot: int) -> tuple[Outcome, Explanation]:
+    """The search in arrays, and :func:`explain` of it."""
     outcome = search(snapshot, query)
     (record,) = snapshot.fetch([slot])
+    return outcome, _explained(outcome, slot, record)
+
+
+def _explained(outcome: Outcome, slot: int, record: Record) -> Explanation:
     steps = journey(outcome, slot, record)
     found = np.flatnonzero(outcome.slots[outcome.hits] == slot)
     if len(found):
@@ -131,7 +140,7 @@ def _leg(outcome: Outcome, fetched: Fetched, slot: int) -> Step:
             return Step(leg.name, kept=False, says=says, value=score, detail=detail)
         words = ": " + ", ".join(f"{m.term} {m.score:.3g}" for m in matches)
         words += f"; it lacks {', '.join(lacks)}" if lacks else ""
-    rank, of = _rank(outcome, fetched, slot, score)
+    rank, of = rank_in_leg(outcome, fetched, slot)
     detail |= {"rank": rank, "of": of}
     says = f"By {leg.name} it ranks {rank} of {of}, with score {score:.4g}{words}."
     if outcome.plan.fusion is None and not outcome.plan.diversify:
@@ -142,13 +151,19 @@ def _leg(outcome: Outcome, fetched: Fetched, slot: int) -> Step:
     return Step(leg.name, kept, says, score, detail)
 
 
-def _rank(outcome: Outcome, fetched: Fetched, slot: int, score: float) -> tuple[int, int]:
+def judges(fetched: Fetched, slot: int) -> bool:
+    """Whether the leg has anything on the record."""
+    return bool(fetched.leg.score(np.array([slot], np.int64))[0] > fetched.leg.absent)
+
+
+def rank_in_leg(outcome: Outcome, fetched: Fetched, slot: int) -> tuple[int, int]:
     """The record's rank in a leg, however far down, and among how many.
 
     Records the leg has nothing on are not ranked. A record that was not admitted is
     ranked as if it had been.
     """
     name = fetched.leg.name
+    score = float(fetched.leg.score(np.array([slot], dtype=np.int64))[0])
     if name not in outcome.ranked:
         outcome.ranked[name] = _rank_all(outcome, fetched.leg)
     eligible, scores = outcome.ranked[name]
@@ -248,14 +263,13 @@ def _top_k(outcome: Outcome, slot: int, position: int | None) -> Step:
         )
     if position is not None:
         rank, of, where = position + 1, len(outcome.slots), "Of the candidates it is number"
-    elif len(outcome.fetched) != 1:
-        # Fusion lost it before; there is no one ranking to be far down in.
+    elif len(outcome.fetched) != 1 or not judges(outcome.fetched[0], slot):
+        # There is no one ranking to be far down in: fusion lost it, or the leg has nothing on it.
         says = f"It is not among the {top_k} that are returned."
         return Step("top_k", kept=False, says=says)
     else:
         (fetched,) = outcome.fetched
-        score = float(fetched.leg.score(np.array([slot], dtype=np.int64))[0])
-        (rank, of), where = _rank(outcome, fetched, slot, score), f"By {fetched.leg.name} it ranks"
+        (rank, of), where = rank_in_leg(outcome, fetched, slot), f"By {fetched.leg.name} it ranks"
     return Step(
         "top_k",
         kept=False,

@@ -14,10 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant import search as searching
-from cormorant.errors import ConfigError, NotFound, QueryError, RecordError
-from cormorant.model import AddResult, Explanation, FilterLike, Metric, Query, Record, Result
+from cormorant.errors import ConfigError, QueryError, RecordError
+from cormorant.model import (
+    AddResult,
+    Explanation,
+    FilterLike,
+    Metric,
+    Query,
+    Record,
+    Result,
+    WhyNot,
+)
 from cormorant.ranges import check_whole
-from cormorant.store import settings
+from cormorant.store import misses, settings
 from cormorant.store.family import Family
 from cormorant.store.intake import check_ids, take_in, take_in_documents
 from cormorant.store.pages import (
@@ -459,25 +468,41 @@ class Door:
             NotFound: If no record of the scope has this id.
         """
         _check_query(query)
+        return misses.explain(self._core, self._scope, query, id)
 
-        def work(snapshot: Snapshot) -> Explanation:
-            known = snapshot.reader.rows_of(check_ids([id]))
-            slots = snapshot.state.slots_of(_sorted_rows(known.values()))
-            if not len(slots) or slots[0] < 0:
-                raise self._absent(id)
-            (record,) = snapshot.fetch(slots)
-            if not self._scope.admits(record.metadata):
-                # The same words as for an unknown id: a scope must not leak what it hides.
-                raise self._absent(id)
-            return searching.explain(snapshot, query, int(slots[0]))
+    def why_not(
+        self,
+        query: Query,
+        id: str | None = None,
+        *,
+        text: str | None = None,
+        scope: Mapping[str, Any] | None = None,
+    ) -> WhyNot:
+        """Which stage lost a record, and the nearest change that would have kept it?
 
-        return self._core.read(self._scope, work)
+        The search is run again with each change before it is proposed, so this costs several
+        searches.
 
-    def _absent(self, id: str) -> NotFound:
-        where = f"inside {self._scope}" if self._scope else "in the store"
-        return NotFound(
-            f"No record {where} has the id {id!r}. Ids are compared exactly, letter for letter."
-        )
+        Args:
+            query: As it was, or would be, searched.
+            id: The record asked about.
+            text: Instead of an id: the record's text, or a passage of it.
+            scope: Searched inside it too, as through ``store.scope(**scope)``, while the record
+                is looked up here: tells whether a tenant's scope is what hides it.
+
+        Raises:
+            QueryError: If neither or both of ``id`` and ``text`` are given, or the query is wrong.
+
+        Example:
+            >>> import cormorant
+            >>> store = cormorant.open(":memory:")
+            >>> _ = store.add({"id": f"{n}", "text": "fish " * n} for n in range(1, 9))
+            >>> why = store.why_not(cormorant.Query(text="fish", top_k=3), "2")
+            >>> why.cause, why.changes[0].query
+            ('top_k', {'top_k': 7})
+        """
+        _check_query(query)
+        return misses.why_not(self._core, self._scope, query, id=id, text=text, narrower=scope)
 
 
 class ScopedStore(Door):
