@@ -20,11 +20,22 @@ def script_of(text: str) -> str | None:
         >>> script_of("Cormorants 鸬鹚"), script_of("鸬鹚捕鱼, v1"), script_of("42")
         ('LATIN', 'CJK', None)
     """
-    counted = Counter(map(_script, filter(str.isalpha, text[:_SEEN])))
+    return _written_in(text[:_SEEN])
+
+
+@lru_cache(maxsize=4096)  # records that come up are likely to come up again
+def _written_in(text: str) -> str | None:
+    counted: Counter[str] = Counter()
+    for letter, times in Counter(text).items():  # of each letter once
+        script = _script(letter)
+        if script is not None:
+            counted[script] += times
     return max(counted, key=lambda name: (counted[name], name), default=None)
 
 
 @lru_cache(maxsize=4096)
-def _script(letter: str) -> str:
+def _script(letter: str) -> str | None:
+    if not letter.isalpha():
+        return None
     name = unicodedata.name(letter, "OTHER").split(" ", 1)[0].split("-", 1)[0]
     return "CJK" if name in _EAST else name

@@ -19,8 +19,9 @@ from cormorant.errors import QueryError
 from cormorant.model import Query, Record
 from cormorant.search.diversify import diversified
 from cormorant.search.fuse import LegScores, best_first, standards_of, weighted
-from cormorant.search.outcome import ask_legs, trusted, views_of
+from cormorant.search.outcome import ask_legs, reading_of, trusted, views_of
 from cormorant.search.ranking import Settled, settle
+from cormorant.search.scripts import Reading
 
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
@@ -47,6 +48,7 @@ class Candidates:
         vector: float32, shape (dim,): the query's; None if it was not kept for MMR.
         vectors: float32: of those candidates that have one, in order; likewise.
         has_vector: bool, one a candidate.
+        reading: What is known of the candidates beside their scores; None if nothing is.
         degraded: What was left out or done in a lesser way, as in a Result.
     """
 
@@ -59,6 +61,7 @@ class Candidates:
     vector: NDArray[np.float32] | None
     vectors: NDArray[np.float32] | None
     has_vector: NDArray[np.bool_]
+    reading: Reading | None = None
     degraded: tuple[str, ...] = ()
 
     def rank(self, settings: Settled, *, top_k: int) -> NDArray[np.int64]:
@@ -92,8 +95,13 @@ class Candidates:
         found: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(weights)
         for names, numbers in self._by_legs(weights).items():
             places, views = self._narrowed(names, k)
+            if len(names) > 1 and self.reading is not None:
+                # As a search would read them, whoever says the weights.
+                views = trusted(self.reading.take(places), views, settings, k)[1]
             standards = standards_of(
-                views, fusion=settings.fusion if self.hybrid else None, rrf_k=settings.rrf_k
+                [views[name] for name in names],
+                fusion=settings.fusion if self.hybrid else None,
+                rrf_k=settings.rrf_k,
             )
             columns = [
                 np.array([[weights[i].get(name, 0.0) if self.hybrid else 1.0] for i in numbers])
@@ -119,15 +127,15 @@ class Candidates:
 
     def _narrowed(
         self, names: tuple[str, ...], k: int
-    ) -> tuple[NDArray[np.int64], list[LegScores]]:
+    ) -> tuple[NDArray[np.int64], dict[str, LegScores]]:
         """Candidates, and views of them, had only these legs run and each fetched ``k``."""
         views = [self.legs[name] for name in names]
         ranks = [np.where(view.ranks <= k, view.ranks, 0) for view in views]
         places = np.flatnonzero(np.logical_or.reduce([rank > 0 for rank in ranks]))
-        return places, [
-            replace(view, scores=view.scores[places], ranks=rank[places])
-            for view, rank in zip(views, ranks, strict=True)
-        ]
+        narrowed = zip(names, views, ranks, strict=True)
+        return places, {
+            name: replace(view, ranks=rank).take(places) for name, view, rank in narrowed
+        }
 
     def _diversified(
         self, order: NDArray[np.int64], mmr_lambda: float, top_k: int
@@ -173,22 +181,21 @@ def gather(
     outcome = ask_legs(snapshot, replace(query, **asked))
     outcome.statistics = True
     slots, views = views_of(outcome) if outcome.fetched else (np.empty(0, np.int64), ())
-    if settled.trust is not None and len(views) > 1:
-        weights = trusted(settled.trust, outcome, slots, views, settled.fetch_k)
-        settled = replace(settled, weights=weights)
     order = np.argsort(slots)
+    names = [each.leg.name for each in outcome.fetched]
+    legs = {name: view.take(order) for name, view in zip(names, views, strict=True)}
+    reading = None
+    if len(legs) > 1:
+        reading = reading_of(outcome, slots[order], settled)
+        settled = replace(settled, weights=trusted(reading, legs, settled, settled.fetch_k)[0])
     has = snapshot.has_vector[slots[order]]
     vectors = snapshot.vectors() if with_vectors else None
-    fetched = [each.leg for each in outcome.fetched]
     return Candidates(
         records=tuple(snapshot.fetch(slots[order])),
-        legs={
-            leg.name: LegScores(1.0, view.scores[order], view.ranks[order], view.statistics)
-            for leg, view in zip(fetched, views, strict=True)
-        },
+        legs={name: replace(view, weight=1.0) for name, view in legs.items()},
         relevances={
-            leg.name: leg.relevance(view.scores[order])
-            for leg, view in zip(fetched, views, strict=True)
+            each.leg.name: each.leg.relevance(legs[each.leg.name].scores)
+            for each in outcome.fetched
         },
         fetch_k=k,
         hybrid=hybrid,
@@ -196,5 +203,6 @@ def gather(
         vector=outcome.plan.vector if with_vectors else None,
         vectors=None if vectors is None else vectors[slots[order][has]].copy(),
         has_vector=has,
+        reading=reading,
         degraded=tuple(outcome.degraded),
     )

@@ -44,7 +44,7 @@ def _as_full_scan(outcome: Outcome) -> bool:
         return not _more(outcome) and int(np.count_nonzero(outcome.above)) <= plan.k
     if plan.fusion is None or not _more(outcome):
         return True
-    if plan.trust is not None and plan.k < DEPTH:  # the weights would change
+    if (plan.settled.trust or plan.settled.scripts) and plan.k < DEPTH:  # the weights would change
         return False
     if plan.fusion == "minmax":  # its lowest fetched score, and so every standard, would change
         return False
@@ -59,9 +59,12 @@ def _none_rises(outcome: Outcome) -> bool:
     list has at most the highest standard still to be had in each leg.
     """
     scores, hits = outcome.fused.scores, outcome.hits
+    pairs = list(zip(outcome.fetched, outcome.scores, strict=True))
+    standards = [_best_left(outcome, fetched, view) for fetched, view in pairs]
+    most = max(standards)
     left = [
-        view.weight * _best_left(outcome, fetched, view)
-        for fetched, view in zip(outcome.fetched, outcome.scores, strict=True)
+        view.weight * max(standard, view.imagined * most)
+        for (_, view), standard in zip(pairs, standards, strict=True)
     ]
     if len(outcome.slots) < outcome.admitted and not (
         len(hits) >= outcome.query.top_k and scores[hits[-1]] > sum(left)
@@ -87,7 +90,10 @@ def _best_left(outcome: Outcome, fetched: Fetched, view: LegScores) -> float:
         scores.append(float(found.scores[-1]))
         ranks.append(len(found.slots) + 1)
     left = LegScores(
-        view.weight, np.array(scores, np.float32), np.array(ranks, np.int64), view.statistics
+        view.weight,
+        np.array(scores, np.float32),
+        np.array(ranks, np.int64),
+        view.among or view.statistics,
     )
     standard: NDArray[np.float64] = FUSIONS[outcome.plan.fusion or "z"](left, outcome.plan.rrf_k)
     return float(standard.max())

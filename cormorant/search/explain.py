@@ -198,9 +198,14 @@ def _fuse(outcome: Outcome, position: int | None) -> Step:
         name = fetched.leg.name
         parts.append(f"{name} {view.weight:g} × {standards[position]:.4g}")
         detail[name] = float(part[position])
+    unread = any(
+        view.least is not None and view.least[position] == standards[position]
+        for view, standards in zip(outcome.scores, outcome.fused.standards, strict=True)
+    )
+    note = " The text leg cannot read it, and is taken to say what the vectors say." * unread
     says = (
         f"Fused by {outcome.plan.fusion} it is {position + 1} of {len(outcome.slots)} candidates: "
-        f"{score:.4g} = {' + '.join(parts)}."
+        f"{score:.4g} = {' + '.join(parts)}.{note}"
     )
     return Step(
         "fuse",

@@ -8,7 +8,7 @@ A search of one leg takes the same path with its scores as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -32,12 +32,24 @@ class LegScores:
         scores: float32, exact; -inf where the leg cannot judge.
         ranks: int64, from 1; 0 where the leg did not fetch the candidate.
         statistics: Of the whole collection; read by ``z`` alone.
+        among: Of the part of it that the leg can judge for this query, where that is known; ``z``
+            prefers it.
+        least: float64, the least standard that ``z`` gives each candidate; None if there is none.
+        imagined: Part of the other leg's standard that ``least`` is of a candidate it holds for.
     """
 
     weight: float
     scores: NDArray[np.float32]
     ranks: NDArray[np.int64]
     statistics: Statistics | None = None
+    among: Statistics | None = None
+    least: Floats | None = None
+    imagined: float = 0.0
+
+    def take(self, places: NDArray[np.int64]) -> LegScores:
+        """The view of some of the candidates, in their order."""
+        least = None if self.least is None else self.least[places]
+        return replace(self, scores=self.scores[places], ranks=self.ranks[places], least=least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +77,11 @@ def z(leg: LegScores, rrf_k: float) -> Floats:  # noqa: ARG001 - one signature f
         metasearch, CIKM 2001 (ZMUV). Deviation: mean and standard deviation of the whole
         collection, not of the retrieved list; they are then no artefact of ``fetch_k``.
     """
-    if leg.statistics is None:  # pragma: no cover - run() always gives them
+    statistics = leg.among or leg.statistics
+    if statistics is None:  # pragma: no cover - run() always gives them
         raise ValueError("z needs the collection's statistics.")
-    return leg.statistics.standard(leg.scores)
+    standards = statistics.standard(leg.scores)
+    return standards if leg.least is None else np.maximum(standards, leg.least)
 
 
 def rrf(leg: LegScores, rrf_k: float) -> Floats:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant import trace
-from cormorant.analysis.scripts import script_of
 from cormorant.index.contract import LegResult, Mask
 from cormorant.model import Query, Stage
 from cormorant.search.admit import admitted
@@ -25,13 +24,23 @@ from cormorant.search.diversify import Picks, diversified
 from cormorant.search.fuse import Fused, LegScores, best_first, fuse
 from cormorant.search.legs import Leg, TextLeg
 from cormorant.search.plan import Plan, make_plan
+from cormorant.search.scripts import Reading
 from cormorant.search.unmatched import unmatched
 
 if TYPE_CHECKING:
+    from cormorant.search.ranking import Settled
     from cormorant.search.snapshot import Snapshot
-    from cormorant.search.trust import Trust
 
-__all__ = ["Fetched", "Outcome", "Stages", "ask_legs", "search", "trusted", "views_of"]
+__all__ = [
+    "Fetched",
+    "Outcome",
+    "Stages",
+    "ask_legs",
+    "reading_of",
+    "search",
+    "trusted",
+    "views_of",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -180,18 +189,16 @@ def _fetch(outcome: Outcome, leg: Leg) -> Fetched:
 def _fuse(outcome: Outcome) -> None:
     plan, query = outcome.plan, outcome.query
     slots, views = views_of(outcome)
-    if plan.trust is not None:
-        outcome.weights = trusted(plan.trust, outcome, slots, views, plan.k)
-        views = tuple(
-            replace(view, weight=outcome.weights[fetched.leg.name])
-            for fetched, view in zip(outcome.fetched, views, strict=True)
-        )
+    if len(views) > 1:
+        names = [fetched.leg.name for fetched in outcome.fetched]
+        reading = reading_of(outcome, slots, plan.settled) if plan.fusion == "z" else None
+        seen = dict(zip(names, views, strict=True))
+        outcome.weights, seen = trusted(reading, seen, plan.settled, plan.k)
+        views = tuple(replace(seen[name], weight=outcome.weights[name]) for name in names)
     fused = fuse(views, fusion=plan.fusion, rrf_k=plan.rrf_k)
     order = best_first(fused.scores, slots)
     outcome.slots = slots[order]
-    outcome.scores = tuple(
-        LegScores(v.weight, v.scores[order], v.ranks[order], v.statistics) for v in views
-    )
+    outcome.scores = tuple(view.take(order) for view in views)
     outcome.fused = Fused(
         tuple(s[order] for s in fused.standards),
         tuple(c[order] for c in fused.contributions),
@@ -212,10 +219,11 @@ def _fuse(outcome: Outcome) -> None:
 
 def _why(plan: Plan) -> str:
     """Who said the weights."""
-    if plan.trust is None:
-        return plan.weights_why
+    trust = plan.settled.trust
+    if trust is None:
+        return plan.settled.weights_why
     return (
-        f"as learned from {plan.trust.records:,} records (vector {plan.trust.share:.2f}) "
+        f"as learned from {trust.records:,} records (vector {trust.share:.2f}) "
         "and by how the legs agree on this query"
     )
 
@@ -226,26 +234,37 @@ def views_of(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[LegScores, ...]
     return slots, tuple(_view(outcome, fetched, slots) for fetched in outcome.fetched)
 
 
-def trusted(
-    trust: Trust,
-    outcome: Outcome,
-    slots: NDArray[np.int64],
-    views: tuple[LegScores, ...],
-    depth: int,
-) -> dict[str, float]:
-    """The weights that learned trust gives both legs, for this query."""
-    seen = {each.leg.name: view for each, view in zip(outcome.fetched, views, strict=True)}
+def reading_of(outcome: Outcome, slots: NDArray[np.int64], settled: Settled) -> Reading | None:
+    """What is known of the query and its candidates beside the scores; None if nothing was learned.
+
+    The candidates' texts are read only in a store of several scripts.
+    """
     known = next(each.leg.known for each in outcome.fetched if isinstance(each.leg, TextLeg))
-    script = script_of(outcome.query.text or "")
+    if settled.scripts is not None:
+        records = outcome.snapshot.fetch(slots)
+        return Reading.of(settled.scripts, known, outcome.query.text or "", records)
+    return None if settled.trust is None else Reading(settled.trust, known)
 
-    def beyond(marked: NDArray[np.bool_]) -> float:
-        if script is None or not marked.any():
-            return 0.0
-        records = outcome.snapshot.fetch(slots[marked])
-        scripts = [script_of(record.text) for record in records]
-        return sum(each not in {None, script} for each in scripts) / len(scripts)
 
-    return trust.weigh(seen["vector"], seen["text"], known=known, depth=depth, beyond=beyond)
+def trusted(
+    reading: Reading | None, seen: Mapping[str, LegScores], settled: Settled, depth: int
+) -> tuple[Mapping[str, float], dict[str, LegScores]]:
+    """What the store learned, applied to one query's candidates.
+
+    Args:
+        reading: Of them.
+        seen: Both legs' views of them.
+        settled: The query's ranking settings.
+        depth: Candidates each leg fetched.
+
+    Returns:
+        Each leg's weight, and its view, in which the text leg's is of what it can read.
+    """
+    if reading is None or settled.fusion != "z":
+        return settled.weights, dict(seen)
+    weighing, text = reading.weigh(seen["vector"], seen["text"], depth=depth)
+    weights = settled.weights if settled.trust is None else weighing.weights
+    return weights, {**seen, "text": text}
 
 
 def _union(lists: list[NDArray[np.int64]]) -> NDArray[np.int64]:

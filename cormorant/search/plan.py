@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,11 +15,10 @@ from cormorant.model import Fusion, Mode, Query
 from cormorant.search.admit import Condition
 from cormorant.search.calibration import Curve
 from cormorant.search.legs import Leg, TextLeg, VectorLeg
-from cormorant.search.ranking import settle
+from cormorant.search.ranking import Settled, settle
 
 if TYPE_CHECKING:
     from cormorant.search.snapshot import Snapshot
-    from cormorant.search.trust import Trust
 
 __all__ = ["Plan", "make_plan"]
 
@@ -31,9 +30,8 @@ class Plan:
     Attributes:
         mode: What was asked for.
         legs: What runs; empty if the store has no records.
-        weights: Each running leg's; with ``trust``, before the query was looked at.
-        weights_why: Who said them, for the reader: ``by default``, ``as learned …``.
-        trust: Makes the weights once both legs were asked; None if they are as they are.
+        weights: Each running leg's; where learned, before the query was looked at.
+        settled: The query's ranking settings; what was learned is None if one leg runs alone.
         k: How many each leg is asked for.
         fusion: None if there is nothing to fuse: the one leg's scores are the hits'.
         rrf_k: Read by ``rrf`` alone.
@@ -48,8 +46,7 @@ class Plan:
     mode: Mode
     legs: tuple[Leg, ...]
     weights: Mapping[str, float]
-    weights_why: str
-    trust: Trust | None
+    settled: Settled
     k: int
     fusion: Fusion | None
     rrf_k: float
@@ -121,8 +118,7 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
         mode=mode,
         legs=tuple(legs),
         weights={leg.name: settled.weights[leg.name] if mode == "hybrid" else 1.0 for leg in legs},
-        weights_why=settled.weights_why,
-        trust=settled.trust if len(legs) > 1 else None,
+        settled=settled if len(legs) > 1 else replace(settled, trust=None, scripts=None),
         k=settled.fetch_k if mode == "hybrid" or diversify else query.top_k,
         fusion=settled.fusion if mode == "hybrid" else None,
         rrf_k=settled.rrf_k,

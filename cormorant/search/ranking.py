@@ -87,6 +87,7 @@ class Settled:
         fetch_k: Candidates per leg.
         weights_why: Who said the weights, for the reader.
         trust: Where the weights are learned: makes them for the query, once its legs were asked.
+        scripts: Where the store has several: what was learned. Heeded by ``z`` alone.
     """
 
     fusion: Fusion
@@ -96,6 +97,7 @@ class Settled:
     mmr_lambda: float | None
     weights_why: str
     trust: Trust | None = None
+    scripts: Trust | None = None
 
 
 def settle(snapshot: Snapshot, query: Query) -> Settled:
@@ -117,14 +119,14 @@ def settle(snapshot: Snapshot, query: Query) -> Settled:
     else:
         fetch_k = defaults.leg_fetch_k(query.top_k)
     weights, said = _weights(query, kept)
-    trust = None
     # What was learned was measured with standardised scores, and holds for them alone.
-    if weights is None and hybrid and fusion == "z":
-        trust = snapshot.trust
+    learned = snapshot.trust if hybrid else None
+    trust = learned if weights is None and fusion == "z" else None
     if trust is not None:
         weights = {"vector": trust.share, "text": 1.0 - trust.share}
         said = "as learned"
-    return Settled(fusion, weights or _EQUAL, rrf_k, fetch_k, mmr_lambda, said, trust)
+    scripts = learned if learned is not None and learned.several else None
+    return Settled(fusion, weights or _EQUAL, rrf_k, fetch_k, mmr_lambda, said, trust, scripts)
 
 
 def _weights(query: Query, kept: RankingConfig) -> tuple[Mapping[str, float] | None, str]:

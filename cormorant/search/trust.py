@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     from cormorant.search.fuse import LegScores
     from cormorant.search.snapshot import Snapshot
 
-__all__ = ["DEPTH", "Trust", "learn"]
+__all__ = ["DEPTH", "IMAGINED", "Trust", "Weighing", "learn"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 DEPTH: Final = 10
 """Candidates of each leg, from the best, that a query's agreement is read from."""
+
+IMAGINED: Final = 0.9
+"""Of a sound vector's standard, what the text leg is taken to say of a record it cannot read."""
 
 _SAMPLE: Final = 512  # records asked about, at most
 _FEWEST: Final = 32
@@ -51,12 +54,26 @@ _HIGH: Final = 0.8  # from here on it may gain, if its vectors were found good
 _RAMP: Final = 0.04
 _GAIN: Final = 0.15
 _UNKNOWN: Final = 0.06  # for a query none of whose terms the store knows
-_SEVERAL: Final = 0.1  # foreign records from which on a store is one of several languages
-_BEYOND: Final = 0.3  # gained where the legs disagree over records in another script
+_STRAY: Final = 0.02  # so many records in another script do not make a store one of several
+_SEVERAL: Final = 0.1  # from so many on it is one
+_DEAF: Final = 0.1  # agreement of noise; where vectors say something it is twice that and more
 _FLOOR: Final = 0.01  # so that a leg is asked at all: the other one may find nothing
 
 
-_OPTIONAL: Final = ("fingerprint", "foreign", "heard", "probes")
+_OPTIONAL: Final = ("fingerprint", "scripts", "heard", "probes")
+
+
+class Weighing(NamedTuple):
+    """What was learned, brought to one query.
+
+    Attributes:
+        weights: ``vector`` and ``text``, adding up to 1.
+        imagined: Of a candidate in another script than the query: the part of its vector's
+            standard that the text leg is taken to give it, in [0, 1].
+    """
+
+    weights: dict[str, float]
+    imagined: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +88,8 @@ class Trust:
         newest: The newest record's row when it was learned.
         fingerprint: Of the embedder whose vectors they were, encoded as the store keeps it;
             None if the store knew none.
-        foreign: Part of the records, of those looked at, in another script than most, in [0, 1].
+        scripts: Of the records looked at, the part in each script; those without letters are in
+            none. Adds up to 1, or is empty.
         heard: 1 if the embedder understands questions made from the records, 0 if their vectors
             find nothing of what they are about; None if no embedder was asked, or too little.
         probes: How many questions were asked.
@@ -85,15 +103,16 @@ class Trust:
     records: int
     newest: int
     fingerprint: Mapping[str, Any] | None = None
-    foreign: float = 0.0
+    scripts: Mapping[str, float] = field(default_factory=dict)
     heard: float | None = None
     probes: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("vector", "text", "foreign"):
-            value = getattr(self, name)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not number or not 0.0 <= value <= 1.0:
+        if not isinstance(self.scripts, Mapping):
+            raise ConfigError("The store's trust: scripts is a dict of script to part.")
+        parts = {f"scripts[{script!r}]": part for script, part in self.scripts.items()}
+        for name, value in {"vector": self.vector, "text": self.text, **parts}.items():
+            if not _is_part(value):
                 raise ConfigError(f"The store's trust: {name} lies in [0, 1]; got {value!r}.")
         for name in ("records", "newest", "probes"):
             value = getattr(self, name)
@@ -101,11 +120,9 @@ class Trust:
                 raise ConfigError(f"The store's trust: {name} is a count; got {value!r}.")
         if self.fingerprint is not None and not isinstance(self.fingerprint, Mapping):
             raise ConfigError("The store's trust: fingerprint is a dict, or null.")
-        known = self.heard
-        number = isinstance(known, (int, float)) and not isinstance(known, bool)
-        if known is not None and not (number and 0.0 <= known <= 1.0):
+        if self.heard is not None and not _is_part(self.heard):
             raise ConfigError(
-                f"The store's trust: heard lies in [0, 1], or is null; got {known!r}."
+                f"The store's trust: heard lies in [0, 1], or is null; got {self.heard!r}."
             )
 
     @classmethod
@@ -125,7 +142,18 @@ class Trust:
 
     def to_json(self) -> dict[str, Any]:
         """JSON values."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        written = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**written, "scripts": dict(self.scripts)}
+
+    @property
+    def foreign(self) -> float:
+        """Part of the records in another script than most, in [0, 1]."""
+        return 1.0 - max(self.scripts.values(), default=1.0)
+
+    @property
+    def several(self) -> float:
+        """How far the store is one of several scripts: 1 from a tenth of its records on."""
+        return min(max((self.foreign - _STRAY) / (_SEVERAL - _STRAY), 0.0), 1.0)
 
     @property
     def share(self) -> float:
@@ -147,8 +175,8 @@ class Trust:
         *,
         known: float,
         depth: int = DEPTH,
-        beyond: Callable[[NDArray[np.bool_]], float] | None = None,
-    ) -> dict[str, float]:
+        beyond: NDArray[np.bool_] | None = None,
+    ) -> Weighing:
         """Weights for one query, from how the two legs see each other's best candidates.
 
         Args:
@@ -157,41 +185,41 @@ class Trust:
             known: Part of the weight of the query's terms that belongs to terms the store
                 has, in [0, 1].
             depth: Candidates each leg fetched.
-            beyond: Part of the candidates, marked in a bool array, that are in another script
-                than the query; asked only where the legs disagree and the store has several.
-
-        Returns:
-            ``vector`` and ``text``, adding up to 1.
+            beyond: Which of the candidates are in another script than the query; None if that
+                is not known.
         """
         best = (vector.ranks > 0) & (vector.ranks <= min(depth, DEPTH))
-        agreement = _agreement(vector, text, best)
+        agreement = _agreement(text, best if beyond is None else best & ~beyond)
+        # Questions that are understood may be answered by what is in another script alone.
+        sure = beyond is not None and self.heard == 1.0
         share = self.share
         half = min(share, 0.5)
-        heed = min(max(agreement, 0.0) / _LOW, 1.0)
+        heed = 1.0 if sure else min(max(agreement, 0.0) / _LOW, 1.0)
         weight = half * heed
         weight += min(share - half, _GAIN) * min(max((agreement - _HIGH) / _RAMP, 0.0), 1.0)
         weight += _UNKNOWN * (1.0 - known) * 2.0 * half
-        if self.foreign:
-            # What is in another script cannot hold the query's terms, and may be what was asked
-            # for: neither the legs' disagreement nor a low share is a reason to lose weight then.
-            sound = min(4.0 * half, 1.0)
-            several = min(self.foreign / _SEVERAL, 1.0)
-            weight += several * max(0.5 * sound - weight, 0.0)
-            if heed < 1.0 and self.heard == 1.0 and beyond is not None:
-                apart = min(2.0 * beyond(best), 1.0)
-                weight += apart * (1.0 - heed) * _BEYOND * sound
-        weight = max(weight, _FLOOR)
-        return {"vector": weight, "text": 1.0 - weight}
+        sound = min(4.0 * half, 1.0)
+        several = self.several
+        weight = max(weight + several * max(0.5 * sound - weight, 0.0), _FLOOR)
+        meant = 1.0 if sure else min(max((agreement - _DEAF) / _DEAF, 0.0), 1.0)
+        imagined = IMAGINED * sound * several * meant
+        return Weighing({"vector": weight, "text": 1.0 - weight}, imagined)
 
 
-def _agreement(vector: LegScores, text: LegScores, best: NDArray[np.bool_]) -> float:
+def _is_part(value: object) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0.0 <= value <= 1.0  # type: ignore[operator]
+
+
+def _agreement(text: LegScores, best: NDArray[np.bool_]) -> float:
     """The text standards of the vector leg's best, over those of the text leg's own best.
 
     Drawn towards the usual where the text leg's best hardly rise above the mean.
     """
-    if vector.statistics is None or text.statistics is None:  # pragma: no cover - z has them
+    statistics = text.among or text.statistics
+    if statistics is None:  # pragma: no cover - z has them
         raise ValueError("Agreement needs the collection's statistics.")
-    standards = text.statistics.standard(text.scores)
+    standards = statistics.standard(text.scores)
     count = int(np.count_nonzero(best))
     if not count:
         return _NEUTRAL
@@ -259,7 +287,7 @@ def learn(
         records=records,
         newest=newest,
         fingerprint=fingerprint,
-        foreign=1.0 - max(scripts.values()) / scripts.total() if scripts else 0.0,
+        scripts={name: count / scripts.total() for name, count in sorted(scripts.items())},
         heard=known,
         probes=probes,
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cormorant.errors import QueryError
 from cormorant.model import Query, Record
-from cormorant.search import gather, run
+from cormorant.search import Trust, gather, run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from searchlab import MemorySnapshot
@@ -33,6 +33,15 @@ weightings = st.sampled_from(
 )
 
 
+LEARNED = (
+    None,
+    None,
+    Trust(0.4, 0.3, 200, 0),
+    Trust(0.4, 0.3, 200, 0, scripts={"CJK": 0.3, "LATIN": 0.7}),
+    Trust(0.2, 0.3, 200, 0, scripts={"CJK": 0.05, "LATIN": 0.95}, heard=1.0, probes=9),
+)
+
+
 @st.composite
 def snapshots(draw):
     count = draw(st.integers(1, 14))
@@ -47,7 +56,9 @@ def snapshots(draw):
     ]
     dead = draw(st.sets(st.integers(1, count - 1), max_size=count // 3)) if count > 1 else set()
     metric = draw(st.sampled_from(["cosine", "dot", "euclidean"]))
-    return MemorySnapshot(records, dead=sorted(dead), metric=metric)
+    snapshot = MemorySnapshot(records, dead=sorted(dead), metric=metric)
+    snapshot.trust = draw(st.sampled_from(LEARNED))
+    return snapshot
 
 
 @st.composite
@@ -111,6 +122,23 @@ def test_many_weightings_at_once_are_each_alone(snapshot, case, several):
     at_once = found.rank_weighted(settled, several, top_k=query.top_k)
     alone = [found.rank(replace(settled, weights=w), top_k=query.top_k) for w in several]
     assert [a.tolist() for a in at_once] == [a.tolist() for a in alone]
+
+
+@EXAMPLES
+@given(snapshots(), cases())
+def test_what_is_called_exact_is_a_full_scan(snapshot, case):
+    query, told = case
+    query = replace(query, **{**told, "weights": None})
+    try:
+        result = run(snapshot, query)
+    except QueryError as error:
+        if "Nothing can be searched" not in str(error):
+            raise
+        return
+    if result.exact:
+        whole = run(snapshot, replace(query, fetch_k=max(snapshot.n, query.top_k)))
+        assert [hit.id for hit in result] == [hit.id for hit in whole]
+        assert [hit.score for hit in result] == pytest.approx([hit.score for hit in whole])
 
 
 def test_more_than_was_fetched_is_refused():

@@ -74,8 +74,8 @@ def test_weights_are_weights_whatever_the_legs_say(
     assert Trust.from_json(trust.to_json()) == trust
     left, right = data.draw(views(size)), data.draw(views(size))
     known = data.draw(st.floats(0, 1))
-    weights = trust.weigh(left, right, known=known)
+    weights = trust.weigh(left, right, known=known).weights
     assert 0 < weights["vector"] < 1
     assert weights["vector"] + weights["text"] == 1.0
-    assert weights == trust.weigh(left, right, known=known)
-    assert trust.weigh(left, right, known=0.0)["vector"] >= weights["vector"]
+    assert weights == trust.weigh(left, right, known=known).weights
+    assert trust.weigh(left, right, known=0.0).weights["vector"] >= weights["vector"]

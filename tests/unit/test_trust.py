@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from cormorant import Query, data
 from cormorant.cli.app import main
 from cormorant.errors import ConfigError, CorruptionError, DimensionError
 from cormorant.evaluate import mean_ndcg, parse_qrels
+from cormorant.langchain.embeddings import LocalEmbeddings
 from cormorant.search.fuse import LegScores
 from cormorant.search.legs import Statistics
 from cormorant.search.probes import FEWEST
+from cormorant.search.trust import Weighing
 from cormorant.store import RankingConfig, Store, Trust
 from cormorant.store.config import StoreConfig
 from cormorant.store.fingerprint import PROBES, Fingerprint
@@ -242,8 +245,8 @@ def view(scores: list[float], ranks: list[int]) -> LegScores:
 def test_a_query_on_which_the_legs_disagree_trusts_the_vectors_less() -> None:
     trust = Trust(0.4, 0.3, 200, 0)
     text = view([8.0, 7.0, 0.0, 0.0], [1, 2, 0, 0])
-    agree = trust.weigh(view([4.0, 3.0, 0.0, 0.0], [1, 2, 0, 0]), text, known=1.0)
-    differ = trust.weigh(view([0.0, 0.0, 4.0, 3.0], [0, 0, 1, 2]), text, known=1.0)
+    agree = trust.weigh(view([4.0, 3.0, 0.0, 0.0], [1, 2, 0, 0]), text, known=1.0).weights
+    differ = trust.weigh(view([0.0, 0.0, 4.0, 3.0], [0, 0, 1, 2]), text, known=1.0).weights
     assert agree["vector"] > 0.5
     assert 0 < differ["vector"] < 0.2
     assert agree["vector"] + agree["text"] == 1.0
@@ -252,7 +255,7 @@ def test_a_query_on_which_the_legs_disagree_trusts_the_vectors_less() -> None:
 def test_a_query_the_texts_know_nothing_of_trusts_the_vectors_more() -> None:
     trust = Trust(0.3, 0.3, 200, 0)
     vector, nothing = view([4.0, 3.0], [1, 2]), view([0.0, 0.0], [0, 0])
-    assert trust.weigh(vector, nothing, known=0.0)["vector"] == pytest.approx(0.56)
+    assert trust.weigh(vector, nothing, known=0.0).weights["vector"] == pytest.approx(0.56)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +267,7 @@ def test_a_query_the_texts_know_nothing_of_trusts_the_vectors_more() -> None:
         {"newest": -1},
         {"vector": float("nan")},
         {"fingerprint": "x"},
-        {"foreign": 1.5},
+        {"scripts": {"LATIN": 1.5}},
         {"heard": -0.1},
         {"probes": -1},
     ],
@@ -376,26 +379,90 @@ def test_records_in_several_scripts_are_noticed() -> None:
         {"id": id, "text": (chinese if i % 2 else english)[id], "vector": embed(english[id])}
         for i, id in enumerate(ids)
     )
-    assert 0.4 < store.learn_trust().foreign < 0.6
+    trust = store.learn_trust()
+    assert set(trust.scripts) == {"CJK", "LATIN"}
+    assert 0.4 < trust.foreign < 0.6
     assert corpus().learn_trust().foreign == 0.0
 
 
-def test_where_several_languages_are_stored_the_legs_need_not_agree() -> None:
+def test_where_several_scripts_are_stored_the_legs_need_not_agree() -> None:
+    """The vector leg's best are in another script, and share no term with the query."""
     vector, text = (
         view([0.0, 0.0, 4.0, 3.0], [0, 0, 1, 2]),
         view([8.0, 7.0, 0.0, 0.0], [1, 2, 0, 0]),
     )
+    beyond = np.array([False, False, True, True])
+    scripts = {"LATIN": 0.7, "CJK": 0.3}
 
-    def weight(trust: Trust) -> float:
-        return trust.weigh(vector, text, known=1.0, beyond=lambda _: 1.0)["vector"]
+    def weighing(trust: Trust) -> Weighing:
+        return trust.weigh(vector, text, known=1.0, beyond=beyond)
 
-    assert weight(Trust(0.3, 0.3, 200, 0)) < 0.2
-    assert weight(Trust(0.3, 0.3, 200, 0, foreign=0.3)) == pytest.approx(0.5)
-    assert weight(Trust(0.3, 0.3, 200, 0, foreign=0.3, heard=1.0, probes=96)) > 0.6
-    assert weight(Trust(0.3, 0.3, 200, 0, foreign=0.3, heard=0.0, probes=96)) < 0.02
-    assert weight(Trust(0.0, 0.3, 2000, 0, foreign=0.3)) < 0.02  # noise in any language
+    one_script = Trust(0.3, 0.3, 200, 0).weigh(vector, text, known=1.0)
+    assert one_script.weights["vector"] < 0.2
+    assert one_script.imagined == 0.0
+    several = weighing(Trust(0.3, 0.3, 200, 0, scripts=scripts))
+    assert several.weights["vector"] == pytest.approx(0.5)
+    assert several.imagined == pytest.approx(0.9)
+    deaf = weighing(Trust(0.3, 0.3, 200, 0, scripts=scripts, heard=0.0, probes=96))
+    noise = weighing(Trust(0.0, 0.3, 2000, 0, scripts=scripts))
+    for nothing in (deaf, noise):
+        assert nothing.weights["vector"] < 0.02
+        assert nothing.imagined < 0.02
+
+
+def test_questions_of_noise_are_told_by_records_in_their_own_script() -> None:
+    vector = view([0.0, 0.0, 4.0, 3.0, 5.0], [0, 0, 2, 3, 1])
+    text = view([8.0, 7.0, 0.0, 0.0, 0.0], [1, 2, 0, 0, 0])
+    beyond = np.array([False, False, False, False, True])
+    trust = Trust(0.3, 0.3, 200, 0, scripts={"LATIN": 0.7, "CJK": 0.3})
+    noise = trust.weigh(vector, text, known=1.0, beyond=beyond)
+    assert noise.weights["vector"] == pytest.approx(0.5)  # as if nobody had learned anything
+    assert noise.imagined < 0.1
+    understood = replace(trust, heard=1.0, probes=96)
+    assert understood.weigh(vector, text, known=1.0, beyond=beyond).imagined == pytest.approx(0.9)
 
 
 def test_what_an_earlier_release_learned_is_read() -> None:
     stored = {"vector": 0.3, "text": 0.2, "records": 10, "newest": 10, "fingerprint": None}
     assert Trust.from_json(stored) == Trust(0.3, 0.2, 10, 10)
+
+
+def test_a_store_of_two_scripts_finds_what_only_the_other_one_says() -> None:
+    """English questions whose answers are stored in Chinese, beside English records."""
+    english, chinese, model = data.documents("en"), data.documents("zh"), LocalEmbeddings()
+    ids = list(english)[:SOME]
+    texts = [(chinese if i % 2 else english)[id] for i, id in enumerate(ids)]
+    store = cormorant.open(":memory:")
+    store.add(
+        {"id": id, "text": text, "vector": vector}
+        for id, text, vector in zip(ids, texts, model.embed_documents(texts), strict=True)
+    )
+    qrels = parse_qrels(data.judgements(), name="qrels.tsv")
+    asked = {
+        qid: Query(text=text, vector=model.embed_query(text))
+        for qid, text in data.questions("en").items()
+        if set(qrels.get(qid, ())) & set(ids[1::2])
+    }
+
+    def quality(**settings: Any) -> float:
+        run = {
+            qid: [hit.id for hit in store.search(replace(query, **settings))]
+            for qid, query in asked.items()
+        }
+        return mean_ndcg(run, {qid: qrels[qid] for qid in asked})
+
+    before, by_vector = quality(), quality(mode="vector")
+    store.learn_trust()
+    assert before < by_vector - 0.1
+    assert quality() > by_vector - 0.05
+    found = [
+        (query, hit)
+        for query in asked.values()
+        for hit in store.search(query)
+        if hit.id in ids[1::2]
+    ]
+    for query, hit in found[:5]:
+        standards = {name: leg.standard for name, leg in hit.legs.items()}
+        assert standards["text"] >= 0.9 * standards["vector"] - 1e-9
+        steps = store.explain(query, hit.id).steps
+        assert any("cannot read it" in step.says for step in steps)
