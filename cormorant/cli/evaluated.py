@@ -29,7 +29,8 @@ FIELDS = {
     "runs[].values": "by metric and query; with --per-query alone",
     "baseline": "the baseline's name; null without one",
     "comparisons[]": "of each run with the baseline, or with the first run: metric, baseline, "
-    "system, difference, low, high, p, p_adjusted, wins, ties, losses, verdict, warnings",
+    "system, difference, low, high, p, p_adjusted, groups (how many; null if each query counts), "
+    "wins, ties, losses, verdict, warnings",
     "gates[]": "gate, outcome (pass, fail, cannot tell), value, low, high, queries, says",
 }
 
@@ -98,6 +99,7 @@ def _comparison_fields(comparison: Comparison) -> dict[str, Any]:
         "high": comparison.interval.high,
         "p": comparison.p,
         "p_adjusted": comparison.p_adjusted,
+        "groups": comparison.groups,
         "wins": comparison.wins,
         "ties": comparison.ties,
         "losses": comparison.losses,

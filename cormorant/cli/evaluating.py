@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from cormorant.cli.asking import open_existing, way_of
 from cormorant.cli.evaluated import FIELDS, json_fields, lines
-from cormorant.cli.judged import add_judged, brings_qrels, golden_of, qrels_of
+from cormorant.cli.judged import (
+    add_groups,
+    add_judged,
+    brings_qrels,
+    golden_of,
+    groups_of,
+    qrels_of,
+)
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
     Verb,
@@ -80,6 +87,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="a limit to keep to: 'ndcg@10>=-0.01' against the baseline, 'ndcg@10>=0.4' without; "
         "can be given several times",
     )
+    add_groups(parser)
     parser.add_argument("--strict", action="store_true", help="a gate that cannot tell fails, too")
     parser.add_argument(
         "--save-run",
@@ -123,6 +131,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
     runs = _apart([read_run(path) for path in args.runs], args.runs)
     if args.store is None:
         qrels = qrels_of(args, None)
+        groups = groups_of(args, qrels, None)
     else:
         with open_existing(
             args.store, read_only=not args.keep, lock_timeout_s=settings.get("lock_timeout")
@@ -136,6 +145,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
                 if args.keep:
                     keep_golden(view, golden)
                     console.note(f"{len(qrels)} judged queries are kept in the store.")
+            groups = groups_of(args, qrels, view)
             if not runs:
                 runs = [_asked(store, view, golden, args, settings, console)]
     judged = [judge(run, qrels, metrics) for run in runs]
@@ -145,8 +155,10 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
             baseline = replace(baseline, name=f"{baseline.name} (baseline)")
         first = [judge(baseline, qrels, metrics)]
     _warn(judged, args, settings, console)
-    table = report((first + judged)[0], (first + judged)[1:], metrics)
-    verdicts = check_gates(gates, judged[0], first[0] if first else None) if gates else []
+    table = report((first + judged)[0], (first + judged)[1:], metrics, groups=groups)
+    verdicts = (
+        check_gates(gates, judged[0], first[0] if first else None, groups=groups) if gates else []
+    )
     if args.json:
         console.json(json_fields(judged, first, table, verdicts, per_query=args.per_query))
     else:
@@ -181,7 +193,7 @@ def _keep_inputs(args: Namespace) -> None:
     if args.save_run is None:
         return
     saved = Path(args.save_run).resolve()
-    for name in ("queries", "qrels", "baseline"):
+    for name in ("queries", "qrels", "baseline", "groups"):
         given = getattr(args, name)
         if given is not None and Path(given).resolve() == saved:
             raise UsageError(
@@ -212,7 +224,9 @@ def _asked(
     from cormorant.evaluate import run_system, write_run
 
     way = way_of(store, args, settings)
-    for sentence in way.degraded:
+    # A store without vectors has nothing better; else each answer is less than it should be.
+    lesser = way.degraded if store.dim is not None else ()
+    for sentence in way.degraded[len(lesser) :]:
         console.warn(sentence)
     queries = golden.judged
     with console.progress("asked", len(queries)) as progress:
@@ -227,6 +241,9 @@ def _asked(
             on_error="record",
             on_answer=lambda _: progress.advance(1),
         )
+    if lesser:
+        told = {query: (*lesser, *run.degraded.get(query, ())) for query in run.rankings}
+        run = replace(run, degraded=told)
     if len(run.failed) == len(queries):
         query, error = next(iter(run.failed.items()))
         raise UsageError(f"All {len(queries)} queries failed, the first, {query!r}, by: {error}")

@@ -11,17 +11,19 @@ from cormorant.errors import UsageError
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
     from cormorant.cli.settings import Settings
-    from cormorant.evaluate import Golden, Qrels
+    from cormorant.evaluate import Golden, Groups, Qrels
     from cormorant.model import Query
     from cormorant.store import Store
     from cormorant.store.door import Door
 
 __all__ = [
     "JudgedQueries",
+    "add_groups",
     "add_judged",
     "add_split",
     "brings_qrels",
     "golden_of",
+    "groups_of",
     "judged_queries",
     "qrels_of",
 ]
@@ -62,6 +64,41 @@ def add_judged(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--split", metavar="NAME", default="test", help="of the BEIR folder (default: test)"
     )
+
+
+def add_groups(parser: ArgumentParser) -> None:
+    """``--groups``: which questions are no independent witnesses."""
+    parser.add_argument(
+        "--groups",
+        metavar="GROUPS",
+        help="questions that rise and fall together count as one: 'records' (those with a relevant "
+        "record in common), a .csv, .jsonl or .tsv of queries and groups, or a metadata field of "
+        "the relevant records (default: each question counts)",
+    )
+
+
+def groups_of(args: Namespace, qrels: Qrels, view: Door | None) -> Groups | None:
+    """What ``--groups`` says; a field is looked up in the store.
+
+    Raises:
+        EvalFileError: On a file that cannot be read.
+        UsageError: If a field is named where there is no store, or no record has it.
+    """
+    from cormorant.evaluate import by_field, read_groups
+
+    written: str | None = args.groups
+    if written is None:
+        return None
+    if written == "records":
+        return "records"
+    if written.lower().endswith((".csv", ".jsonl", ".tsv")):
+        return read_groups(written)
+    if view is None:
+        raise UsageError(
+            f"--groups {written}: a metadata field is looked up in a store; name one, or give "
+            "'records' or a .csv, .jsonl or .tsv file."
+        )
+    return by_field(view, qrels, written)
 
 
 def add_split(parser: ArgumentParser) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from cormorant.evaluate.answers import Reply, ranking_of
 from cormorant.evaluate.beir import read_beir, read_beir_corpus, write_beir
 from cormorant.evaluate.calibration import Calibrated, calibrate
-from cormorant.evaluate.comparing import Comparison, compare, compare_all
+from cormorant.evaluate.comparing import Comparison, Groups, by_field, compare, compare_all
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.files import (
+    read_groups,
     read_qrels,
     read_queries,
     read_run,
@@ -40,6 +41,7 @@ __all__ = [
     "Evaluation",
     "Gate",
     "Golden",
+    "Groups",
     "Point",
     "Qrels",
     "Ranking",
@@ -52,6 +54,7 @@ __all__ = [
     "System",
     "Tuned",
     "Verdict",
+    "by_field",
     "calibrate",
     "check_gates",
     "compare",
@@ -68,6 +71,7 @@ __all__ = [
     "ranking_of",
     "read_beir",
     "read_beir_corpus",
+    "read_groups",
     "read_qrels",
     "read_queries",
     "read_run",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,6 +46,13 @@ class Evaluation:
                 f"{', '.join(self.metrics) or 'no metric'}. Judge it again with {metric!r}."
             )
         return self.values[:, self.metrics.index(metric)]
+
+    def only(self, queries: Collection[str]) -> Evaluation:
+        """The same over some of the queries, in the same order; the others are not judged."""
+        keep = [place for place, query in enumerate(self.queries) if query in queries]
+        names = tuple(self.queries[place] for place in keep)
+        qrels = {query: self.qrels[query] for query in names if query in self.qrels}
+        return Evaluation(self.run, names, self.metrics, self.values[keep], qrels)
 
     @property
     def means(self) -> dict[str, float]:

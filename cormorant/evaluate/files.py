@@ -18,7 +18,7 @@ from cormorant.evaluate.formats.json_lines import (
     parse_json_run,
 )
 from cormorant.evaluate.formats.lines import opened, wrote
-from cormorant.evaluate.formats.rows import qrels_of, queries_of
+from cormorant.evaluate.formats.rows import groups_of, qrels_of, queries_of
 from cormorant.evaluate.formats.tables import (
     csv_qrels,
     csv_queries,
@@ -27,11 +27,24 @@ from cormorant.evaluate.formats.tables import (
     parse_csv_run,
 )
 from cormorant.evaluate.formats.trec import parse_qrels, parse_trec_run, trec_qrels, trec_run
-from cormorant.evaluate.formats.tsv import parse_tsv_queries, tsv_qrels, tsv_queries
+from cormorant.evaluate.formats.tsv import (
+    parse_tsv_groups,
+    parse_tsv_queries,
+    tsv_qrels,
+    tsv_queries,
+)
 from cormorant.evaluate.qrels import Qrels
 from cormorant.evaluate.run import Run
 
-__all__ = ["read_qrels", "read_queries", "read_run", "write_qrels", "write_queries", "write_run"]
+__all__ = [
+    "read_groups",
+    "read_qrels",
+    "read_queries",
+    "read_run",
+    "write_qrels",
+    "write_queries",
+    "write_run",
+]
 
 
 def read_qrels(path: str | Path) -> Qrels:
@@ -90,13 +103,35 @@ def read_queries(path: str | Path) -> dict[str, str]:
     """
     name, ending = str(path), _ending(path)
     if ending not in _QUERY_ENDINGS:
-        raise _no_query_file(path)
+        raise _not_kept_in("Queries", path)
     with opened(path) as lines:
         if ending == ".csv":
             return queries_of(csv_rows(lines, name=name), name=name)
         if ending == ".jsonl":
             return queries_of(json_rows(lines, name=name), name=name)
         return parse_tsv_queries(lines, name=name)
+
+
+def read_groups(path: str | Path) -> dict[str, str]:
+    """Read which queries belong together: query id to group.
+
+    Args:
+        path: A UTF-8 file: ``.csv`` with a header (query, group), ``.jsonl`` with the same keys,
+            or ``.tsv`` lines ``qid<TAB>group``.
+
+    Raises:
+        EvalFileError: With file and line, on a line of another shape or an id that comes
+            twice; on another ending.
+    """
+    name, ending = str(path), _ending(path)
+    if ending not in _QUERY_ENDINGS:
+        raise _not_kept_in("Groups", path)
+    with opened(path) as lines:
+        if ending == ".csv":
+            return groups_of(csv_rows(lines, name=name), name=name)
+        if ending == ".jsonl":
+            return groups_of(json_rows(lines, name=name), name=name)
+        return parse_tsv_groups(lines, name=name)
 
 
 def write_queries(queries: Mapping[str, str], path: str | Path) -> None:
@@ -108,7 +143,7 @@ def write_queries(queries: Mapping[str, str], path: str | Path) -> None:
     """
     ending = _ending(path)
     if ending not in _QUERY_ENDINGS:
-        raise _no_query_file(path)
+        raise _not_kept_in("Queries", path)
     if ending == ".csv":
         wrote(path, csv_queries(queries))
     elif ending == ".jsonl":
@@ -170,7 +205,7 @@ def _ending(path: str | Path) -> str:
     return Path(path).suffix.lower()
 
 
-def _no_query_file(path: str | Path) -> EvalFileError:
+def _not_kept_in(what: str, path: str | Path) -> EvalFileError:
     return EvalFileError(
-        f"Queries are kept in {', '.join(_QUERY_ENDINGS)} files; got {path}.", path=str(path)
+        f"{what} are kept in {', '.join(_QUERY_ENDINGS)} files; got {path}.", path=str(path)
     )

@@ -10,9 +10,11 @@ from typing import Final, Literal, Self
 
 from cormorant import defaults
 from cormorant.errors import UsageError
+from cormorant.evaluate.answerable import able, alike, answerable, least, lesser, only_one
 from cormorant.evaluate.comparing.comparison import Comparison, compare
+from cormorant.evaluate.comparing.groups import Groups, grouping
 from cormorant.evaluate.comparing.interval import Interval, bootstrap_interval
-from cormorant.evaluate.comparing.pairing import cut_differently, named
+from cormorant.evaluate.comparing.pairing import cut_differently, paired
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.names import parse_metric
 
@@ -132,6 +134,7 @@ class Gate:
         run: Evaluation,
         baseline: Evaluation | None = None,
         *,
+        groups: Groups | None = None,
         confidence: float = defaults.CONFIDENCE,
         seed: int = defaults.RESAMPLING_SEED,
     ) -> Verdict:
@@ -141,6 +144,8 @@ class Gate:
             run: What wants to pass, judged by the gate's metric.
             baseline: What it is measured against, judged by the same judgements; a level
                 needs none.
+            groups: Queries that rise and fall together; see
+                :func:`~cormorant.evaluate.compare`.
             confidence: Of the interval. A run that is exactly at the limit fails with a
                 probability of (1 - confidence) / 2.
             seed: Of the bootstrap.
@@ -151,41 +156,92 @@ class Gate:
                 have fallen, an empty run, rankings that end where the metric still counts. A
                 gate never passes because of that.
         """
-        _answerable(run, self.metric, confidence)
-        comparison = None
-        if self.change:
-            if baseline is None:
-                raise UsageError(
-                    f"The gate {self} is about a change: it needs the run to compare with. "
-                    f"Give a baseline, or a level such as {self.metric}>=0.40."
-                )
-            _answerable(baseline, self.metric, confidence)
-            ended = cut_differently(baseline.run, run.run, self.metric)
-            if ended:
-                raise UsageError(f"The gate {self} cannot be asked. {ended}")
-            if not (run.qrels and baseline.qrels):
-                raise UsageError(
-                    f"The gate {self} cannot be asked: it is not known by which judgements the "
-                    "runs were judged. Judge both with judge(run, qrels, …)."
-                )
-            self._movable(run, baseline, confidence)
-            comparison = compare(baseline, run, self.metric, confidence=confidence, seed=seed)
-            value, interval = comparison.difference, comparison.interval
-        else:
-            values = run.of(self.metric)
-            value = float(values.mean())
-            low, high = bootstrap_interval(values, confidence=confidence, seed=seed)
-            interval = Interval(max(low, 0.0), min(high, 1.0))
-        outcome = self._outcome(interval)
-        count = len(run.queries)
-        says = self._says(outcome, value, interval, count)
-        still = count - len(_able(run))
-        if run.qrels and still and self._higher_is_better:
-            says += (
-                f" {still} of them have nothing judged relevant: they are 0 whatever is returned, "
-                "and every change looks smaller by them."
+        answerable(run, self.metric, confidence)
+        if not self.change:
+            return self._level(run, groups, confidence, seed)
+        if baseline is None:
+            raise UsageError(
+                f"The gate {self} is about a change: it needs the run to compare with. "
+                f"Give a baseline, or a level such as {self.metric}>=0.40."
             )
-        return Verdict(self, outcome, value, interval, count, comparison, says)
+        answerable(baseline, self.metric, confidence)
+        ended = cut_differently(baseline.run, run.run, self.metric)
+        if ended:
+            raise UsageError(f"The gate {self} cannot be asked. {ended}")
+        if not (run.qrels and baseline.qrels):
+            raise UsageError(
+                f"The gate {self} cannot be asked: it is not known by which judgements the "
+                "runs were judged. Judge both with judge(run, qrels, …)."
+            )
+        paired(baseline, run, self.metric)
+        self._movable(run, baseline, confidence)
+        alike(run, baseline, str(self))
+        notes = only_one(baseline.run, run.run)
+        still = len(run.queries)
+        if self._higher_is_better:
+            # Queries that are 0 whatever is returned would make every change look smaller.
+            movable = set(able(run))
+            run, baseline = run.only(movable), baseline.only(movable)
+        still -= len(run.queries)
+        if still:
+            notes.append(
+                f"{still} more have nothing judged relevant, so they are 0 whatever is returned, "
+                "and are left out."
+            )
+        comparison = compare(
+            baseline, run, self.metric, groups=groups, confidence=confidence, seed=seed
+        )
+        self._enough(comparison.groups, len(run.queries), confidence)
+        value, interval = comparison.difference, comparison.interval
+        outcome = self._outcome(interval)
+        if comparison.wins or comparison.losses:
+            notes.insert(
+                0,
+                f"{comparison.wins} better, {comparison.ties} equal, {comparison.losses} worse.",
+            )
+        if outcome == "pass" and comparison.verdict == "worse":
+            notes.append(f"It is worse all the same (p = {comparison.p:.4f}): the limit allows it.")
+        notes += lesser(baseline) + lesser(run)
+        count = len(run.queries)
+        says = self._says(outcome, value, interval, count, comparison.groups)
+        return Verdict(self, outcome, value, interval, count, comparison, " ".join([says, *notes]))
+
+    def _level(
+        self, run: Evaluation, groups: Groups | None, confidence: float, seed: int
+    ) -> Verdict:
+        """Ask whether the mean itself keeps to the limit."""
+        among = grouping(run.queries, groups, run.qrels)
+        count, apart = len(run.queries), None if among is None else among.count
+        self._enough(apart, count, confidence)
+        values = run.of(self.metric)
+        value = float(values.mean())
+        low, high = bootstrap_interval(
+            values if among is None else among.witnesses(values), confidence=confidence, seed=seed
+        )
+        interval = Interval(max(low, 0.0), min(high, 1.0))
+        outcome = self._outcome(interval)
+        notes = lesser(run)
+        still = count - len(able(run))
+        if run.qrels and still and self._higher_is_better:
+            notes.insert(
+                0,
+                f"{still} of them have nothing judged relevant: they are 0 whatever is returned, "
+                "and lower the mean.",
+            )
+        says = self._says(outcome, value, interval, count, apart)
+        return Verdict(self, outcome, value, interval, count, None, " ".join([says, *notes]))
+
+    def _enough(self, groups: int | None, count: int, confidence: float) -> None:
+        """Refuse groups too few for any answer to be possible.
+
+        Raises:
+            UsageError: Saying how many are needed.
+        """
+        if groups is not None and groups < least(confidence):
+            raise UsageError(
+                f"The gate {self} cannot be asked: the {count} queries are in {groups} groups, and "
+                f"{least(confidence)} at least are needed. Judge questions about more records."
+            )
 
     def _movable(self, run: Evaluation, baseline: Evaluation, confidence: float) -> None:
         """Refuse judgements by which this change could not have been for the worse.
@@ -193,21 +249,21 @@ class Gate:
         Raises:
             UsageError: Saying why.
         """
-        able = len(run.queries)
+        count = len(run.queries)
         if self._higher_is_better:
-            able, least = len(_able(run)), _least(confidence)
-            if able < least:
+            count, needed = len(able(run)), least(confidence)
+            if count < needed:
                 raise UsageError(
-                    f"The gate {self} cannot be asked: {able} of {len(run.queries)} queries have "
+                    f"The gate {self} cannot be asked: {count} of {len(run.queries)} queries have "
                     f"anything judged relevant, and the others are 0 whatever is returned; "
-                    f"{least} at least are needed. Judge more queries, or look whether grades are "
+                    f"{needed} at least are needed. Judge more queries, or look whether grades are "
                     "right."
                 )
         worst = 0.0 if self._higher_is_better else 1.0
         if all((each.of(self.metric) == worst).all() for each in (run, baseline)):
             raise UsageError(
                 f"The gate {self} cannot be asked: both runs have {self.metric} {worst:g} at each "
-                f"of {able} queries, so nothing could fall. Do the judgements name documents of "
+                f"of {count} queries, so nothing could fall. Do the judgements name documents of "
                 "this store, as the runs do?"
             )
 
@@ -219,10 +275,14 @@ class Gate:
             return "fail"
         return "pass" if worst >= limit - 1e-9 else "cannot tell"
 
-    def _says(self, outcome: Outcome, value: float, interval: Interval, count: int) -> str:
+    def _says(
+        self, outcome: Outcome, value: float, interval: Interval, count: int, groups: int | None
+    ) -> str:
         sign = "+" if self.change else ""
         low, high = interval
         numbers = f"{value:{sign}.4f} [{low:{sign}.4f}, {high:{sign}.4f}] over {count} queries"
+        if groups is not None:
+            numbers += f" in {groups} groups"
         what = f"{self.metric} {'changed by' if self.change else 'is'}"
         says = f"{outcome.upper()} {self}: {what} {numbers}."
         if outcome == "cannot tell":
@@ -237,6 +297,7 @@ def check_gates(
     run: Evaluation,
     baseline: Evaluation | None = None,
     *,
+    groups: Groups | None = None,
     confidence: float = defaults.CONFIDENCE,
     seed: int = defaults.RESAMPLING_SEED,
 ) -> list[Verdict]:
@@ -245,7 +306,9 @@ def check_gates(
     Raises:
         UsageError: If there is no gate, or one cannot be asked.
     """
-    verdicts = [gate.check(run, baseline, confidence=confidence, seed=seed) for gate in gates]
+    verdicts = [
+        gate.check(run, baseline, groups=groups, confidence=confidence, seed=seed) for gate in gates
+    ]
     if not verdicts:
         raise UsageError(f"There is no gate to check. {_EXAMPLES}.")
     return verdicts
@@ -267,48 +330,6 @@ def exit_code(verdicts: Sequence[Verdict], *, strict: bool = False) -> int:
         raise UsageError("There is no verdict: no gate was checked.")
     bad = {"fail", "cannot tell"} if strict else {"fail"}
     return int(any(verdict.outcome in bad for verdict in verdicts))
-
-
-def _answerable(run: Evaluation, metric: str, confidence: float) -> None:
-    """Refuse what has no answer to give.
-
-    Raises:
-        UsageError: Saying what is missing.
-    """
-    name = run.run.name
-    run.of(metric)
-    least = _least(confidence)
-    if len(run.queries) < least:
-        raise UsageError(
-            f"{name!r} was judged for {len(run.queries)} queries; a gate at confidence "
-            f"{confidence:g} needs {least} at least, and some hundreds to be of use. "
-            "Judge more queries."
-        )
-    if run.failed:
-        first = run.failed[0]
-        raise UsageError(
-            f"{name!r} failed at {len(run.failed)} of {len(run.queries)} queries "
-            f"({named(run.failed)}), so no gate can be asked. The first error: "
-            f"{run.run.failed[first]} Mend that, and run it again."
-        )
-    if run.missing:
-        raise UsageError(
-            f"{name!r} has no answer to {len(run.missing)} of {len(run.queries)} judged queries: "
-            f"{named(run.missing)}. Run it for all of them, or judge only those it was asked. (A "
-            "TREC file cannot hold an empty answer; JSONL can.)"
-        )
-    if not any(run.run.rankings.get(query) for query in run.queries):
-        raise UsageError(f"{name!r} returned no document for any judged query. Check the run.")
-
-
-def _least(confidence: float) -> int:
-    """So many queries that at least all of them moving one way would be significant."""
-    return math.ceil(1 - math.log2(1 - confidence)) if 0 < confidence < 1 else 2
-
-
-def _able(run: Evaluation) -> list[str]:
-    """Queries with something judged relevant: the others cannot move."""
-    return [q for q in run.queries if any(grade > 0 for grade in run.qrels.get(q, {}).values())]
 
 
 def _more(value: float, limit: float, interval: Interval, count: int) -> str:

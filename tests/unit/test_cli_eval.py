@@ -283,3 +283,28 @@ def test_what_does_not_go_together(run, arguments, says):
     assert code == 2
     assert says in err
     assert not out
+
+
+# Groups
+
+
+@pytest.mark.parametrize("groups", ["records", "kind", "groups.csv"])
+def test_questions_in_groups_count_as_one(run, tmp_path, groups):
+    rows = "".join(f"{query},{doc}\n" for query, (_, doc) in QUERIES.items())
+    (tmp_path / "groups.csv").write_text("query,group\n" + rows)
+    assert run("kb", *FILES, "--save-run", "base.jsonl")[0] == 0
+    code, out, _ = run("kb", *FILES, "--baseline", "base.jsonl", "--groups", groups, "--json")
+    assert code == 0
+    assert {each["groups"] for each in json.loads(out)["comparisons"]} == {3}
+    code, _, err = run(
+        "kb", *FILES, "--baseline", "base.jsonl", "--groups", groups, "--gate", "mrr@10>=-0.01"
+    )
+    assert code == 2
+    assert "40 queries are in 3 groups" in err
+
+
+def test_a_field_to_group_by_needs_a_store(run):
+    assert run("kb", *FILES, "--save-run", "base.jsonl")[0] == 0
+    code, _, err = run("--run", "base.jsonl", "--qrels", "r.qrels", "--groups", "kind")
+    assert code == 2
+    assert "looked up in a store" in err

@@ -252,9 +252,7 @@ def test_a_run_may_rise_from_nothing():
 def test_a_verdict_says_how_many_queries_could_not_move():
     qrels = {q: {"d0": int(place < 10)} for place, q in enumerate(QRELS)}
     both = [judged(each, qrels=qrels) for each in (run(), run("base"))]
-    assert "30 of them have nothing judged relevant" in (
-        Gate.parse("mrr@10>=-0.01").check(*both).says
-    )
+    assert "30 more have nothing judged relevant" in (Gate.parse("mrr@10>=-0.01").check(*both).says)
     assert "have nothing judged relevant" not in Gate.parse("mrr@10>=0.1").check(judged(run())).says
 
 
@@ -306,3 +304,89 @@ def test_a_run_at_the_limit_fails_no_more_often_than_stated():
         fails += gate.check(replace(BASE, values=values), base).outcome == "fail"
     print(f"failures at the limit: {fails / 200:.3f}")
     assert fails / 200 <= 0.05
+
+
+# What could hide a loss
+
+
+def diluted(extra, relevant):
+    """The queries of QRELS and more of them, which no run changes."""
+    more = {f"x{i}": {"d0": relevant} for i in range(extra)}
+    qrels = QRELS | more
+    worse = dict(run(worse=20).rankings) | dict.fromkeys(more, ranked(1))
+    base = dict(run("base").rankings) | dict.fromkeys(more, ranked(1))
+    return judged(Run("run", worse), qrels=qrels), judged(Run("base", base), qrels=qrels)
+
+
+def test_queries_without_anything_relevant_hide_no_loss():
+    gate = Gate.parse("mrr@10>=-0.01")
+    verdict = gate.check(*diluted(2000, 0))
+    alone = gate.check(judged(run(worse=20)), BASE)
+    assert (verdict.outcome, verdict.value, verdict.interval, verdict.queries) == (
+        "fail",
+        alone.value,
+        alone.interval,
+        40,
+    )
+    assert "2000 more have nothing judged relevant" in verdict.says
+
+
+def test_queries_that_did_not_change_are_told_beside_those_that_did():
+    verdict = Gate.parse("mrr@10>=-0.01").check(*diluted(2000, 1))
+    assert verdict.outcome == "pass"
+    assert "0 better, 2020 equal, 20 worse." in verdict.says
+    assert "It is worse all the same (p = 0.000" in verdict.says
+
+
+def test_queries_that_only_one_run_has_are_told():
+    more = Run("base", run().rankings | {"hard": ranked(1)})
+    says = Gate.parse("mrr@10>=-0.01").check(judged(run()), judged(more)).says
+    assert "1 queries that only base was asked are not judged here: 'hard'." in says
+    assert "only" not in Gate.parse("mrr@10>=-0.01").check(judged(more), judged(more)).says
+
+
+def lesser(name, queries):
+    return run(name, degraded=dict.fromkeys(queries, ("searched by text alone",)))
+
+
+def test_a_run_that_alone_was_degraded_everywhere_is_refused():
+    bad, good = judged(lesser("bad", QRELS)), judged(run("good"))
+    gate = Gate.parse("mrr@10>=-0.01")
+    for pair in ((bad, good), (good, bad)):
+        with pytest.raises(UsageError, match=r"'bad' answered every query in a lesser way"):
+            gate.check(*pair)
+
+
+@pytest.mark.parametrize("gate", ["mrr@10>=-0.01", "mrr@10>=0.1"])
+def test_degraded_answers_are_told(gate):
+    some = judged(lesser("some", list(QRELS)[:3]))
+    says = Gate.parse(gate).check(some, BASE).says
+    assert "some answered 3 of 40 queries in a lesser way: searched by text alone" in says
+    both = [judged(lesser(name, QRELS)) for name in ("one", "two")]
+    assert "one answered 40 of 40 queries in a lesser way" in Gate.parse(gate).check(*both).says
+
+
+# Groups
+
+
+def test_a_gate_by_groups_is_less_sure():
+    gate = Gate.parse("mrr@10>=-0.01")
+    worse = judged(run(worse=20))
+    by_fives = {query: str(place // 5) for place, query in enumerate(QRELS)}
+    apart = gate.check(worse, BASE)
+    grouped = gate.check(worse, BASE, groups=by_fives)
+    assert apart.outcome == "fail"
+    assert grouped.value == apart.value
+    assert grouped.interval.high > apart.interval.high
+    assert "over 40 queries in 8 groups." in grouped.says
+    level = Gate.parse("mrr@10>=0.1").check(worse, groups=by_fives)
+    assert "over 40 queries in 8 groups." in level.says
+
+
+@pytest.mark.parametrize("gate", ["mrr@10>=-0.01", "mrr@10>=0.1"])
+def test_too_few_groups_are_refused(gate):
+    groups = {query: str(place // 8) for place, query in enumerate(QRELS)}
+    with pytest.raises(UsageError, match="40 queries are in 5 groups, and 6 at least"):
+        Gate.parse(gate).check(judged(run()), BASE, groups=groups)
+    with pytest.raises(UsageError, match="40 queries are in one group"):
+        Gate.parse(gate).check(judged(run()), BASE, groups="records")

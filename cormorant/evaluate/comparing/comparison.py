@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.errors import UsageError
+from cormorant.evaluate.comparing.groups import Grouping, Groups, grouping
 from cormorant.evaluate.comparing.holes import Holes, holes
 from cormorant.evaluate.comparing.holm import holm
 from cormorant.evaluate.comparing.interval import Interval, bootstrap_interval
@@ -62,6 +63,8 @@ class Comparison:
         p: Of the paired randomisation test, two-sided.
         p_adjusted: By Holm over the comparisons it was made among; ``p`` if it is the only one.
         among: How many those were.
+        groups: How many groups of queries test and interval count as independent; None if each
+            query is.
         confidence: Of the interval; the difference is significant at 1 minus this.
         higher_is_better: False for ``unjudged@k`` alone.
         holes: Unjudged documents of each system; None if the judgements are not known.
@@ -78,6 +81,7 @@ class Comparison:
     p: float
     p_adjusted: float
     among: int
+    groups: int | None
     confidence: float
     higher_is_better: bool
     holes: Holes | None
@@ -147,6 +151,7 @@ class Comparison:
         return (
             f"{head}: {self.metric} {self.baseline.mean():.4f} → {self.system.mean():.4f}, "
             f"{self.difference:+.4f} [{low:+.4f}, {high:+.4f}], {p}, {len(self.queries)} queries "
+            f"{f'in {self.groups} groups ' if self.groups is not None else ''}"
             f"({self.wins} better, {self.ties} equal, {self.losses} worse)."
         )
 
@@ -160,6 +165,7 @@ def compare(
     system: Evaluation,
     metric: str,
     *,
+    groups: Groups | None = None,
     confidence: float = defaults.CONFIDENCE,
     resamples: int = defaults.RESAMPLES,
     seed: int = defaults.RESAMPLING_SEED,
@@ -170,6 +176,9 @@ def compare(
         baseline: What is compared against.
         system: What is compared; judged for the same queries by the same judgements.
         metric: A metric both were judged by.
+        groups: Queries that rise and fall together, as paraphrases of one question do: query id to
+            group, or ``records`` for those with a relevant record in common. None takes each
+            query for independent.
         confidence: Of the interval; 1 minus it is the test's level.
         resamples: Of the test and the bootstrap each.
         seed: Of both.
@@ -180,7 +189,7 @@ def compare(
 
     Raises:
         UsageError: If the two cannot be compared: other queries, other judgements, a metric
-            one was not judged by, or fewer than two queries.
+            one was not judged by, or fewer than two queries or groups.
 
     Example:
         >>> from cormorant.evaluate import Run, judge
@@ -201,10 +210,17 @@ def compare(
     found = (
         holes(baseline, system, parsed.k or _HOLES_AT) if baseline.qrels and system.qrels else None
     )
+    apart = theirs - ours
+    among = grouping(baseline.queries, groups, baseline.qrels or system.qrels)
     low, high = bootstrap_interval(
-        theirs - ours, confidence=confidence, resamples=resamples, seed=seed
+        apart if among is None else among.witnesses(apart),
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
     )
-    p = randomisation_p(theirs - ours, resamples=resamples, seed=seed)
+    p = randomisation_p(
+        apart if among is None else among.totals(apart), resamples=resamples, seed=seed
+    )
     return Comparison(
         metric=metric,
         baseline_name=baseline.run.name,
@@ -217,10 +233,11 @@ def compare(
         p=p,
         p_adjusted=p,
         among=1,
+        groups=None if among is None else among.count,
         confidence=confidence,
         higher_is_better=parsed.metric.higher_is_better,
         holes=found,
-        warnings=tuple(_warnings(baseline, system, metric, theirs - ours, found)),
+        warnings=tuple(_warnings(baseline, system, metric, apart, found, among)),
     )
 
 
@@ -229,6 +246,7 @@ def compare_all(
     systems: Sequence[Evaluation],
     metric: str,
     *,
+    groups: Groups | None = None,
     confidence: float = defaults.CONFIDENCE,
     resamples: int = defaults.RESAMPLES,
     seed: int = defaults.RESAMPLING_SEED,
@@ -239,6 +257,7 @@ def compare_all(
         baseline: What all are compared against.
         systems: What is compared.
         metric: A metric all were judged by.
+        groups: As for :func:`compare`.
         confidence: Of each interval; 1 minus it is the level of all tests together.
         resamples: As for :func:`compare`.
         seed: As for :func:`compare`.
@@ -252,7 +271,15 @@ def compare_all(
     if not systems:
         raise UsageError("There is nothing to compare with the baseline: systems is empty.")
     alone = [
-        compare(baseline, each, metric, confidence=confidence, resamples=resamples, seed=seed)
+        compare(
+            baseline,
+            each,
+            metric,
+            groups=groups,
+            confidence=confidence,
+            resamples=resamples,
+            seed=seed,
+        )
         for each in systems
     ]
     adjusted = holm([each.p for each in alone])
@@ -268,6 +295,7 @@ def _warnings(
     metric: str,
     differences: NDArray[np.float64],
     found: Holes | None,
+    among: Grouping | None,
 ) -> list[str]:
     out = []
     for each in (baseline, system):
@@ -288,10 +316,12 @@ def _warnings(
     ended = cut_differently(baseline.run, system.run, metric)
     if ended:
         out.append(ended)
-    moved = int(np.count_nonzero(differences))
+    moved, of, what = int(np.count_nonzero(differences)), len(differences), "queries"
+    if among is not None:
+        moved, of, what = among.any(differences != 0), among.count, "groups of queries"
     if 0 < moved < _FEW:
         out.append(
-            f"By {metric} only {moved} of {len(differences)} queries moved from "
+            f"By {metric} only {moved} of {of} {what} moved from "
             f"{baseline.run.name} to {system.run.name}: this rests on little."
         )
     if found is None:

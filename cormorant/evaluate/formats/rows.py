@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from cormorant.evaluate.formats.gather import GatheredQrels
 from cormorant.evaluate.formats.lines import grade_of, id_of, text_of, wrong
 from cormorant.evaluate.qrels import Qrels
 
-__all__ = ["DOCUMENT", "GRADE", "QUERY", "SCORE", "TEXT", "Rows", "cell", "qrels_of", "queries_of"]
+__all__ = [
+    "DOCUMENT",
+    "GRADE",
+    "GROUP",
+    "QUERY",
+    "SCORE",
+    "TEXT",
+    "Rows",
+    "cell",
+    "groups_of",
+    "qrels_of",
+    "queries_of",
+]
 
 Rows: TypeAlias = Iterable[tuple[int, Mapping[str, Any]]]
 """Line numbers, from 1, and the values there by column."""
@@ -19,6 +31,7 @@ DOCUMENT: Final = ("document", "document_id", "doc", "doc_id", "docid", "docno",
 GRADE: Final = ("grade", "relevance", "rel", "label", "score")
 SCORE: Final = ("score",)
 TEXT: Final = ("text", "question")
+GROUP: Final = ("group", "cluster", "topic")
 
 
 def cell(row: Mapping[str, Any], names: tuple[str, ...], file: str, line: int) -> Any:
@@ -59,10 +72,31 @@ def queries_of(rows: Rows, *, name: str) -> dict[str, str]:
         EvalFileError: With the line, on a row that says something else, or an id that comes
             twice.
     """
-    queries: dict[str, str] = {}
+    return {
+        query: text_of(cell(row, TEXT, name, line), "the query's text", name, line)
+        for query, line, row in _by_query(rows, name)
+    }
+
+
+def groups_of(rows: Rows, *, name: str) -> dict[str, str]:
+    """Groups of queries, a row each: query (its id), group.
+
+    Raises:
+        EvalFileError: With the line, on a row that says something else, or an id that comes
+            twice.
+    """
+    return {
+        query: id_of(cell(row, GROUP, name, line), "the group", name, line)
+        for query, line, row in _by_query(rows, name)
+    }
+
+
+def _by_query(rows: Rows, name: str) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+    """Each row's query id, line and cells; an id that comes twice is an error."""
+    seen: set[str] = set()
     for line, row in rows:
         query = id_of(cell(row, QUERY, name, line), "the query id", name, line)
-        if query in queries:
+        if query in seen:
             raise wrong(name, line, f"the query id {query!r} comes twice.")
-        queries[query] = text_of(cell(row, TEXT, name, line), "the query's text", name, line)
-    return queries
+        seen.add(query)
+        yield query, line, row

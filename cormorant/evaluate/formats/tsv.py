@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cormorant.errors import UsageError
 from cormorant.evaluate.formats.lines import wrong
-from cormorant.evaluate.formats.rows import Rows, queries_of
+from cormorant.evaluate.formats.rows import Rows, groups_of, queries_of
 from cormorant.evaluate.formats.trec import whole
 
-__all__ = ["parse_tsv_queries", "tsv_qrels", "tsv_queries"]
+__all__ = ["parse_tsv_groups", "parse_tsv_queries", "tsv_qrels", "tsv_queries"]
 
 
 def parse_tsv_queries(lines: Iterable[str], *, name: str) -> dict[str, str]:
@@ -18,17 +18,26 @@ def parse_tsv_queries(lines: Iterable[str], *, name: str) -> dict[str, str]:
     Raises:
         EvalFileError: With the line, on one of another shape.
     """
-    return queries_of(_rows(lines, name), name=name)
+    return queries_of(_rows(lines, name, "text"), name=name)
 
 
-def _rows(lines: Iterable[str], name: str) -> Rows:
+def parse_tsv_groups(lines: Iterable[str], *, name: str) -> dict[str, str]:
+    """Query ids and their groups, a line each, without header.
+
+    Raises:
+        EvalFileError: With the line, on one of another shape.
+    """
+    return groups_of(_rows(lines, name, "group"), name=name)
+
+
+def _rows(lines: Iterable[str], name: str, second: str) -> Rows:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        query, tab, text = line.partition("\t")
+        query, tab, rest = line.partition("\t")
         if not tab:
-            raise wrong(name, number, "expected 'qid<TAB>text'; there is no tab.")
-        yield number, {"query": query.strip(), "text": text.strip()}
+            raise wrong(name, number, f"expected 'qid<TAB>{second}'; there is no tab.")
+        yield number, {"query": query.strip(), second: rest.strip()}
 
 
 def tsv_queries(queries: Mapping[str, str]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.evaluate.comparing.comparison import Comparison, compare_all
+from cormorant.evaluate.comparing.groups import Groups
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.reporting.latex import latex_table
 from cormorant.evaluate.reporting.markdown import markdown_table
@@ -58,6 +59,9 @@ class Report:
         count = f"{self.queries} queries."
         if len(self.systems) == 1:
             return f"Means over {count}"
+        groups = next((one.groups for many in self.comparisons.values() for one in many), None)
+        if groups is not None:
+            count = f"{self.queries} queries in {groups} groups."
         alpha = f"{1 - self.confidence:.3f}".rstrip("0")
         several = len(self.systems) - 1
         by = f", by Holm over {several} systems in each metric" if several > 1 else ""
@@ -96,6 +100,7 @@ def report(
     systems: Sequence[Evaluation] = (),
     metrics: Sequence[str] | None = None,
     *,
+    groups: Groups | None = None,
     confidence: float = defaults.CONFIDENCE,
     seed: int = defaults.RESAMPLING_SEED,
 ) -> Report:
@@ -105,6 +110,8 @@ def report(
         baseline: The first row; the others are compared with it.
         systems: Further rows, judged for the same queries by the same judgements.
         metrics: Columns; None takes all of the baseline's.
+        groups: Queries that rise and fall together, as for
+            :func:`~cormorant.evaluate.compare`.
         confidence: Of the tests.
         seed: Of the tests.
 
@@ -121,7 +128,9 @@ def report(
         metrics=wanted,
         means=tuple(tuple(float(each.of(m).mean()) for m in wanted) for each in every),
         comparisons={
-            metric: compare_all(baseline, systems, metric, confidence=confidence, seed=seed)
+            metric: compare_all(
+                baseline, systems, metric, groups=groups, confidence=confidence, seed=seed
+            )
             if systems
             else ()
             for metric in wanted
