@@ -27,11 +27,14 @@ def _arguments(parser: ArgumentParser) -> None:
         help="part of the true 10 nearest that a search should find, above 0 and below 1; "
         f"{defaults.RECALL_TARGET:g} until chosen",
     )
-    add_settings(parser, "lock_timeout")
+    add_settings(parser, "embedder", "lock_timeout")
     add_json(parser)
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
+    # Loads a model where the store has one.
+    from cormorant.cli.embedding import for_asking
+
     with open_existing(
         args.store, read_only=False, lock_timeout_s=settings.get("lock_timeout")
     ) as store:
@@ -45,7 +48,14 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
                 done = percent
 
             asked = {} if args.recall is None else {"recall": args.recall}
-            report = store.optimize(**asked, progress=tell)
+            choice = for_asking(
+                store,
+                settings.get("embedder"),
+                trusted=settings.trusted("embedder"),
+                mode=None,
+            )
+            embed = None if choice.embedder is None else choice.embedded_query
+            report = store.optimize(**asked, embedder=embed, progress=tell)
         stats, ranking = store.stats(), store.ranking
     if args.json:
         console.json(
@@ -74,7 +84,8 @@ VERB = Verb(
     name="optimize",
     says="learn of the store, index its vectors and fold its log",
     tells=(
-        "Learns how far each leg of a hybrid search is to be trusted, if records came since; gives "
+        "Learns how far each leg of a hybrid search is to be trusted, if records came since, and "
+        "whether the store's embedder, where it is installed, understands questions; gives "
         "large stores a vector index and measures how much it finds; folds the log. Readers and "
         "writers go on meanwhile."
     ),

@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from typing_extensions import override
 
-from cormorant.errors import UsageError
+from cormorant.errors import ScopeError, UsageError
 from cormorant.langchain import dump as dumping
 from cormorant.langchain.calls.pool import in_one_thread
 from cormorant.langchain.documents import (
@@ -31,6 +31,7 @@ from cormorant.store.door import Door
 
 if TYPE_CHECKING:
     from cormorant.langchain.retriever import CormorantRetriever
+    from cormorant.store.indexing import OptimizeReport
 
 __all__ = ["Cormorant"]
 
@@ -138,6 +139,23 @@ class Cormorant(Writing, Searching):
         door = self._door.scope(**predicates)
         view.__dict__.update(_base=door, _guard=self._guard.over(door), _owns_store=False)
         return view
+
+    def optimize(self, **options: Any) -> OptimizeReport:
+        """What :meth:`Store.optimize` does, learning with this object's embedder at hand.
+
+        Args:
+            **options: ``recall``, ``index``, ``lists``, ``progress``.
+
+        Raises:
+            ScopeError: If this is a scoped view: the whole store is optimized.
+            ConfigError: If a value is out of range.
+        """
+        if not isinstance(self._base, Store):
+            raise ScopeError(
+                "A scoped view cannot optimize: the index and what is learned are the whole "
+                "store's. Call optimize() of the vector store the view was made of."
+            )
+        return self._base.optimize(embedder=self.embeddings, **options)
 
     def close(self) -> None:
         """Close the store if this object opened it. Idempotent."""

@@ -22,6 +22,7 @@ from cormorant.store import settings
 from cormorant.store.learning import learn_if_changed
 
 if TYPE_CHECKING:
+    from cormorant.search import Embed
     from cormorant.storage import Head
     from cormorant.store.core import Core
     from cormorant.store.state import State
@@ -92,13 +93,18 @@ def index_info(state: State) -> IndexInfo | None:
 
 
 def optimize(
-    core: Core, *, choice: IndexChoice | None = None, progress: Progress | None = None
+    core: Core,
+    *,
+    choice: IndexChoice | None = None,
+    embed: Embed | None = None,
+    progress: Progress | None = None,
 ) -> OptimizeReport:
     """Learn of the legs, give vectors the index they should have, and fold the log.
 
     Args:
         core: Of the store.
         choice: Which index, from now on; None: as chosen before, else by default.
+        embed: How questions are embedded, where that is known.
         progress: Told what is done.
     """
     core.check_writable(None)
@@ -106,7 +112,7 @@ def optimize(
     with core.upkeep.alone():
         if choice is not None:
             settings.set_index(core, choice)
-        learn_if_changed(core)
+        learn_if_changed(core, embed)
         while True:
             built, done = _rebuild(core, progress or _quiet)
             if done is not None:

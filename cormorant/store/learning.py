@@ -40,14 +40,19 @@ def learn_trust(core: Core, embed: Embed | None = None) -> Trust:
     return trust
 
 
-def learn_if_changed(core: Core) -> None:
-    """Learn, unless there is nothing to learn from or nothing came since the last time."""
+def learn_if_changed(core: Core, embed: Embed | None = None) -> None:
+    """Learn, unless there is nothing to learn from or nothing came since the last time.
+
+    An embedder is asked if it was not before.
+    """
     core.check_writable(None)
     with core.pinned(None) as snapshot:
         kept = snapshot.trust
-        if not snapshot.state.with_vector or (kept and kept.newest == _newest(snapshot)):
+        asked = embed is None or (kept is not None and kept.heard is not None)
+        unchanged = kept is not None and kept.newest == _newest(snapshot) and asked
+        if not snapshot.state.with_vector or unchanged:
             return
-    learn_trust(core)
+    learn_trust(core, embed)
 
 
 def _beforehand(asked: list[str], embed: Embed) -> Embed:

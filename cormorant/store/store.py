@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cormorant.index.vector import IndexKind, Progress
     from cormorant.model import FilterLike, Metric, VectorLike
-    from cormorant.search import Calibration, RankingConfig, Trust
+    from cormorant.search import Calibration, Embed, RankingConfig, Trust
     from cormorant.store.fingerprint import Fingerprint
     from cormorant.store.indexing import OptimizeReport
     from cormorant.store.maintenance import CheckReport, CompactReport, Stats
@@ -220,13 +220,7 @@ class Store(Door):
             ConfigError: If ``embedder`` is neither.
             DimensionError: If its vectors do not fit the store.
         """
-        embed = getattr(embedder, "embed_query", embedder)
-        if embed is not None and not callable(embed):
-            raise ConfigError(
-                "embedder takes a function from text to vector, or an object with embed_query; "
-                f"got {type(embedder).__name__}."
-            )
-        return learning.learn_trust(self._core, embed)
+        return learning.learn_trust(self._core, _question_embedder(embedder))
 
     def forget_trust(self) -> None:
         """Weigh the legs alike again, until they are learned anew."""
@@ -260,6 +254,7 @@ class Store(Door):
         recall: float | None = None,
         index: IndexKind | None = None,
         lists: int | None = None,
+        embedder: Any = None,
         progress: Progress | None = None,
     ) -> OptimizeReport:
         """Make searches and the next open quick.
@@ -281,6 +276,7 @@ class Store(Door):
                 no index, and the codes there are go.
             lists: Into how many lists codes are sorted, of which a search looks into some; 1
                 until chosen, which serves filters best. See ``docs/scale.md``.
+            embedder: As :meth:`learn_trust` takes it; asked once, and again if records came.
             progress: Called with what is being done and what part of it is done, from 0 to 1.
 
         Returns:
@@ -292,7 +288,8 @@ class Store(Door):
         asked: dict[str, Any] = {"recall": recall, "kind": index, "lists": lists}
         given = {name: value for name, value in asked.items() if value is not None}
         choice = replace(self.config.index, **given) if given else None
-        return indexing.optimize(self._core, choice=choice, progress=progress)
+        embed = _question_embedder(embedder)
+        return indexing.optimize(self._core, choice=choice, embed=embed, progress=progress)
 
     def recall_check(
         self,
@@ -386,3 +383,13 @@ def _check_path(path: object) -> None:
 
 open = Store.open
 """The same as :meth:`Store.open`."""
+
+
+def _question_embedder(embedder: Any) -> Embed | None:
+    embed = getattr(embedder, "embed_query", embedder)
+    if embed is None or callable(embed):
+        return embed
+    raise ConfigError(
+        "embedder takes a function from text to vector, or an object with embed_query; "
+        f"got {type(embedder).__name__}."
+    )

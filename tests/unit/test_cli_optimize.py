@@ -7,11 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
 
 import cormorant
 from cormorant import data
 from cormorant.cli.app import main
+from cormorant.errors import ScopeError
 from cormorant.evaluate.store_system import store_settings
+from cormorant.langchain import Cormorant
+from cormorant.langchain.embeddings import LocalEmbeddings
 
 
 @pytest.fixture
@@ -55,3 +59,40 @@ def test_a_recall_out_of_range_is_a_wrong_call(
     assert main(["optimize", str(kb), "--recall", "2"]) == 2
     assert "recall" in capsys.readouterr().err
     assert main(["optimize", str(kb.parent / "none")]) == 2
+
+
+def test_the_stores_own_embedder_is_asked_whether_it_understands(tmp_path: Path) -> None:
+    model, kb = LocalEmbeddings(), tmp_path / "kb"
+    texts = dict(list(data.documents("en").items())[:120])
+    with Cormorant(model, path=kb) as vs:
+        vs.add_texts(list(texts.values()), ids=list(texts))
+        vs.store.set_embedder("local", vs.store.fingerprint)
+        assert vs.store.learn_trust().heard is None
+    assert main(["optimize", str(kb)]) == 0
+    with cormorant.open(kb) as store:
+        assert store.trust is not None
+        assert store.trust.heard == 1.0
+        before = store.trust
+    assert main(["optimize", str(kb), "--embedder", "none"]) == 0
+    with cormorant.open(kb) as store:
+        assert store.trust == before
+
+
+def test_a_vector_store_optimizes_with_its_embedder() -> None:
+    asked: list[str] = []
+
+    class Listening(DeterministicFakeEmbedding):
+        def embed_query(self, text: str) -> list[float]:
+            asked.append(text)
+            return super().embed_query(text)
+
+    texts = list(data.documents("en").values())[:120]
+    with Cormorant.from_texts(texts, Listening(size=16)) as vs:
+        asked.clear()
+        vs.optimize()
+        assert 0 < len(asked) <= 96
+        asked.clear()
+        vs.optimize()
+        assert not asked  # nothing came since
+        with pytest.raises(ScopeError, match="whole store"):
+            vs.scope(tenant="acme").optimize()
