@@ -19,7 +19,6 @@ from cormorant.evaluate.files import (
 from cormorant.evaluate.formats.trec import parse_qrels
 from cormorant.evaluate.gate import Gate, Verdict, check_gates
 from cormorant.evaluate.golden import Golden
-from cormorant.evaluate.judging import judge
 from cormorant.evaluate.keeping import forget_golden, keep_golden, kept_golden
 from cormorant.evaluate.metrics.ndcg import mean_ndcg, ndcg
 from cormorant.evaluate.names import DEFAULT_METRICS, METRICS, parse_metric, parse_metrics
@@ -27,6 +26,7 @@ from cormorant.evaluate.qrels import Qrels
 from cormorant.evaluate.reporting import Report, report
 from cormorant.evaluate.run import Cost, Ranking, Run
 from cormorant.evaluate.running import System, run_system
+from cormorant.evaluate.scoring import judge
 from cormorant.evaluate.spending import Spending, spending
 from cormorant.evaluate.store_system import StoreSystem, store_settings
 from cormorant.evaluate.tuning import Chunking, Point, Space, Tuned, tune

@@ -18,7 +18,6 @@ from cormorant.store.door import Door
 
 __all__ = ["forget_golden", "keep_golden", "kept_golden"]
 
-_PREFIX: Final = f"{OWN_DOCUMENTS}golden/"
 _VERSION: Final = 1
 
 
@@ -92,22 +91,26 @@ def forget_golden(store: Door) -> None:
     store.delete(family=Family([golden_id(store)], None))
 
 
-def golden_id(store: Door) -> str:
+def golden_id(store: Door, kind: str = "golden") -> str:
     """The id of the document that keeps a golden set, one for each scope.
+
+    Args:
+        store: A store, or a scoped view.
+        kind: What is kept: the set itself, or something that is said of it.
 
     Raises:
         ScopeError: In a scope whose predicates are not all equalities.
     """
     # Ids are unique in a store, whatever the scope: each scope has a name of its own.
     try:
-        stamps: dict[str, Any] = store.stamped({}, id=_PREFIX)
+        stamps: dict[str, Any] = store.stamped({}, id=OWN_DOCUMENTS)
     except ScopeError as error:
         raise ScopeError(
             "A golden set is kept in a store, or in a scope whose predicates are all equalities, "
             f"such as store.scope(tenant='acme'). {error}"
         ) from error
     written = json.dumps(stamps, sort_keys=True, ensure_ascii=False, default=str)
-    return _PREFIX + hashlib.sha256(written.encode()).hexdigest()[:16]
+    return f"{OWN_DOCUMENTS}{kind}/" + hashlib.sha256(written.encode()).hexdigest()[:16]
 
 
 def _read(kept: dict[str, Any]) -> Golden:

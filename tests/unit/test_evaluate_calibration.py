@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cormorant
 from cormorant import Query
-from cormorant.errors import ConfigError, QueryError, UsageError
+from cormorant.errors import ConfigError, QueryError, ScopeError, UsageError
 from cormorant.evaluate import calibrate
 from cormorant.evaluate.calibration import isotonic, quality
 from cormorant.store import Calibration, Curve, Fingerprint
@@ -327,3 +327,30 @@ class TestWhatIsNoCalibration:
                 store.set_calibration({"text": curve})
             with pytest.raises(ConfigError, match="JSON"):
                 store.set_calibration(Calibration({"text": curve}, evidence={"x": object()}))
+
+
+class TestScopes:
+    def test_what_was_fitted_in_a_scope_is_applied_to_the_store_alone(self):
+        store, _, _ = world(noise=0.5)
+        with store:
+            store.add({"id": f"s{i}", "text": f"{word} here", "metadata": {"tenant": "a"}}
+                      for i, word in enumerate(WORDS))  # fmt: skip
+            view = store.scope(tenant="a")
+            asked = {f"q{i}": Query(text=word, mode="text") for i, word in enumerate(WORDS)}
+            done = calibrate(view, asked, {f"q{i}": {f"s{i}": 1} for i in range(len(WORDS))})
+            with pytest.raises(ScopeError, match="whole store"):
+                done.apply(view)
+            done.apply(store)
+            assert store.calibration == done.calibration
+
+    def test_no_question_stands_in_what_the_store_keeps(self):
+        store, queries, qrels = world(noise=0.5)
+        with store:
+            queries["q0"] = Query(text="?!", mode="text")
+            done = calibrate(store, queries, qrels)
+            (note,) = [note for note in done.notes if "hold nothing" in note]
+            assert "'q0'" in note
+            kept = json.dumps(done.calibration.to_json())
+            assert "1 of 150 questions hold nothing" in kept
+            assert "q0" not in kept
+            assert "?!" not in kept

@@ -11,6 +11,7 @@ from cormorant.evaluate import (
     Cost,
     Golden,
     Run,
+    parse_qrels,
     read_beir,
     read_beir_corpus,
     read_qrels,
@@ -350,3 +351,23 @@ def test_scores_are_plain_numbers(tmp_path, score):
     path.write_text(f"1 Q0 a 1 {score} t\n")
     with pytest.raises(EvalFileError, match="line 1: a score is a number"):
         read_run(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("q1 0\td1\t2", {"q1": {"d1": 2}}),
+        ("q1\t0\td1 2", {"q1": {"d1": 2}}),
+        ("q1\t0 d1\t2", {"q1": {"d1": 2}}),
+        ("q1\tQ0\td1\t2", {"q1": {"d1": 2}}),
+        ("q1\td 1\t2", {"q1": {"d 1": 2}}),
+        ("q 1\td1\t2", {"q 1": {"d1": 2}}),
+    ],
+)
+def test_trec_judgements_may_mix_blanks_and_tabs(line, read):
+    assert parse_qrels([line + "\n"], name="x") == read
+
+
+def test_below_beirs_header_a_tab_parts_columns_whatever_they_hold():
+    lines = ["query-id\tcorpus-id\tscore\n", "q1 0\td1\t2\n"]
+    assert parse_qrels(lines, name="x") == {"q1 0": {"d1": 2}}

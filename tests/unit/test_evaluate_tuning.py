@@ -11,7 +11,7 @@ import pytest
 
 import cormorant
 from cormorant import Query
-from cormorant.errors import ConfigError, EvalFileError, UsageError
+from cormorant.errors import ConfigError, EvalFileError, ScopeError, UsageError
 from cormorant.evaluate import Chunking, Point, Space, judge, run_system, tune
 from cormorant.evaluate.splitting import split
 from cormorant.evaluate.tuning import AS_SET
@@ -314,6 +314,24 @@ class TestTune:
             with pytest.raises(ConfigError, match="language = english"):
                 tuned.apply(store)
             assert store.count() == len(stems)
+
+    def test_no_question_stands_in_what_the_store_keeps(self):
+        store, queries, qrels = world(vectors="good")
+        with store:
+            name = next(iter(queries))
+            queries[name] = Query(text="?!", mode="text")
+            tuned = tune(store, queries, qrels)
+            assert any(f"such as {name!r}" in note for note in tuned.notes)
+            notes = tuned.evidence["notes"]
+            assert any("hold nothing this store can search" in note for note in notes)
+            assert not any(repr(name) in note or "?!" in note for note in notes)
+
+    def test_a_scoped_view_is_not_set(self):
+        store, queries, qrels = world(vectors="good")
+        with store:
+            tuned = tune(store, queries, qrels)
+            with pytest.raises(ScopeError, match="whole store"):
+                tuned.apply(store.scope(tenant="a"))
 
     def test_text_alone_with_nothing_to_try_is_refused(self):
         store, queries, qrels = world(vectors="good")

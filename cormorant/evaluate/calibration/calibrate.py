@@ -12,6 +12,7 @@ from cormorant.evaluate.calibration.isotonic import isotonic
 from cormorant.evaluate.calibration.pairs import Asked, ask_all
 from cormorant.evaluate.calibration.quality import Quality, quality
 from cormorant.evaluate.splitting import split
+from cormorant.evaluate.whole import need_whole
 from cormorant.model import Mode, Query, VectorLike
 from cormorant.store import Calibration, Curve, Store
 
@@ -38,9 +39,14 @@ class Calibrated:
     def apply(self, store: Store) -> None:
         """Make the store's relevances probabilities.
 
+        Args:
+            store: The whole store; calibrated in a scope, it goes by that scope's questions.
+
         Raises:
             ConfigError: If the store's vectors are of another embedder.
+            ScopeError: If it is a scoped view.
         """
+        need_whole(store, "A calibration")
         store.set_calibration(self.calibration)
 
 
@@ -102,12 +108,13 @@ def calibrate(
             curves[mode], measured[mode] = told
     if not curves:
         raise UsageError("Nothing can be calibrated. " + " ".join(notes))
-    if found.unsearchable:
+    count = len(found.unsearchable)
+    said = f"{count} of {len(judged)} questions hold nothing this store can search"
+    # The evidence is read by every tenant of the store: no question stands in it.
+    kept = [*notes, f"{said}."] if count else list(notes)
+    if count:
         name, why = next(iter(found.unsearchable.items()))
-        notes.append(
-            f"{len(found.unsearchable)} of {len(judged)} questions hold nothing this store can "
-            f"search, such as {name!r}: {why}"
-        )
+        notes.append(f"{said}, such as {name!r}: {why}")
     evidence = {
         "by": "calibrate",
         "questions": len(training),
@@ -115,7 +122,7 @@ def calibrate(
         "holdout": holdout,
         "seed": seed,
         "held_out": {mode: each.to_json() for mode, each in measured.items()},
-        "notes": list(notes),
+        "notes": kept,
     }
     calibration = Calibration(curves, store.config.fingerprint, evidence)
     return Calibrated(calibration, measured, tuple(notes))

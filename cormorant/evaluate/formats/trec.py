@@ -18,6 +18,7 @@ from cormorant.evaluate.run import Ranking, Run
 
 __all__ = ["parse_qrels", "parse_trec_run", "trec_qrels", "trec_run"]
 
+_SECOND: Final = frozenset({"0", "Q0"})
 _HEADER: Final = ("query-id", "corpus-id", "score")
 # C's isspace, by which trec_eval splits; str.split would split at more.
 _COLUMN: Final = re.compile(r"[^ \t\n\r\v\f]+")
@@ -42,10 +43,18 @@ def parse_qrels(lines: Iterable[str], *, name: str) -> Qrels:
             number, or a pair that is judged twice with different grades.
     """
     gathered = GatheredQrels(name)
+    beir = False
     for number, line in enumerate(lines, start=1):
-        columns = _tabbed(line) or _COLUMN.findall(line)
-        if not columns or (number == 1 and tuple(columns) == _HEADER):
+        tabbed, columns = _tabbed(line), _COLUMN.findall(line)
+        if number == 1 and tuple(tabbed or columns) == _HEADER:
+            beir = True
             continue
+        if not columns:
+            continue
+        # TREC's four columns may be parted by blanks here and tabs there; the second is known.
+        trec = len(columns) == 4 and columns[1] in _SECOND and not beir
+        if tabbed and not trec:
+            columns = tabbed
         if len(columns) not in {3, 4}:
             raise wrong(
                 name,

@@ -180,4 +180,4 @@ def _written(origins: Origins, qrels: Qrels) -> str:
 
 
 def _origins_id(store: Door) -> str:
-    return golden_id(store).replace("golden/", "judged-by/")
+    return golden_id(store, "judged-by")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from cormorant import defaults
-from cormorant.evaluate.judging import judge
+from cormorant.evaluate.scoring import judge
 from cormorant.evaluate.reproduce.sets import JudgedSet
 from cormorant.evaluate.run import Run
 from cormorant.evaluate.running import run_system

@@ -12,9 +12,9 @@ from cormorant.errors import UsageError
 from cormorant.evaluate.asked import asked_queries
 from cormorant.evaluate.comparing import Comparison, compare
 from cormorant.evaluate.evaluation import Evaluation
-from cormorant.evaluate.judging import judge
 from cormorant.evaluate.names import NamedMetric, parse_metric
 from cormorant.evaluate.run import Run
+from cormorant.evaluate.scoring import judge
 from cormorant.evaluate.splitting import split
 from cormorant.evaluate.tuning.choosing import choose, cross_validate
 from cormorant.evaluate.tuning.journal import Journal
@@ -123,9 +123,9 @@ def tune(
     better = comparison is not None and comparison.verdict == "better"
     recommended = chosen if better else None
     legs = _beside_legs(evaluations, recommended, named.name) if hybrid else ()
-    notes.extend(_noticed(bench.ledger, len(judged)))
-    if comparison is not None:
-        notes.extend(comparison.warnings)
+    noticed = _noticed(bench.ledger, len(judged))
+    # They name no question: each was asked, and none failed.
+    warned = () if comparison is None else comparison.warnings
     return Tuned(
         metric=named.name,
         chosen=chosen,
@@ -148,7 +148,8 @@ def tune(
             "folds": folds,
             "seed": seed,
         },
-        notes=tuple(notes),
+        notes=(*notes, *(said + example for said, example in noticed), *warned),
+        kept_notes=(*notes, *(f"{said}." for said, _ in noticed), *warned),
         cpu_s={"asking": bench.ledger.asking_s, "ranking": bench.ranking_s},
     )
 
@@ -218,7 +219,8 @@ def _beside_legs(
     )
 
 
-def _noticed(ledger: Ledger, count: int) -> list[str]:
+def _noticed(ledger: Ledger, count: int) -> list[tuple[str, str]]:
+    """Sentences without their end, and the example that ends each."""
     notes = []
     for what, found in (
         ("hold nothing this store can search, and count as unanswered", ledger.unsearchable),
@@ -226,5 +228,5 @@ def _noticed(ledger: Ledger, count: int) -> list[str]:
     ):
         if found:
             name, why = next(iter(found.items()))
-            notes.append(f"{len(found)} of {count} queries {what}, such as {name!r}: {why}")
+            notes.append((f"{len(found)} of {count} queries {what}", f", such as {name!r}: {why}"))
     return notes

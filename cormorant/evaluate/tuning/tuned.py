@@ -11,6 +11,7 @@ from cormorant.evaluate.comparing import Comparison
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.tuning.choosing import Fold
 from cormorant.evaluate.tuning.point import INDEXED, Point
+from cormorant.evaluate.whole import need_whole
 
 if TYPE_CHECKING:
     from cormorant.store import RankingConfig, Store
@@ -66,6 +67,8 @@ class Tuned:
         beside_legs: Of what is recommended with each leg alone, there.
         settings: Metric, space, split and seed: what another run needs to come to the same.
         notes: What to know before believing it, a sentence each.
+        kept_notes: The same without ids and words of questions, for the store's evidence, which
+            all of its tenants read.
         cpu_s: CPU seconds: ``asking`` the legs, ``ranking`` and judging.
     """
 
@@ -78,6 +81,7 @@ class Tuned:
     beside_legs: tuple[Comparison, ...]
     settings: Mapping[str, Any]
     notes: tuple[str, ...]
+    kept_notes: tuple[str, ...]
     cpu_s: Mapping[str, float]
 
     @property
@@ -120,7 +124,7 @@ class Tuned:
         if self.comparison is not None:
             out["comparison"] = _compared(self.comparison)
         out["beside_legs"] = [_compared(each) for each in self.beside_legs]
-        out["notes"] = list(self.notes)
+        out["notes"] = list(self.kept_notes)
         return out
 
     @property
@@ -149,12 +153,17 @@ class Tuned:
     def apply(self, store: Store) -> bool:
         """Set the store to what is recommended, with the evidence.
 
+        Args:
+            store: The whole store; tuned in a scope, it goes by that scope's questions.
+
         Returns:
             Whether anything was set; False leaves the store as it is.
 
         Raises:
             ConfigError: As :attr:`ranking`.
+            ScopeError: If it is a scoped view.
         """
+        need_whole(store, "How it ranks")
         ranking = self.ranking
         if ranking is None:
             return False
