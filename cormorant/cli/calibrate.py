@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from cormorant.cli.asking import open_existing
-from cormorant.cli.judged import add_judged, add_split, judged_queries
-from cormorant.cli.verb import Verb, add_json, add_settings, add_store
+from cormorant.cli.judged import add_asking, add_questions, add_split, judged_queries
+from cormorant.cli.verb import Verb, add_settings, add_store, scoped
 from cormorant.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["VERB"]
 
 def _arguments(parser: ArgumentParser) -> None:
     add_store(parser)
-    add_judged(parser)
+    add_questions(parser, judged=True)
     parser.add_argument(
         "--relevant",
         type=float,
@@ -36,15 +36,21 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--drop", action="store_true", help="drop the calibration; relevances are the indexes' own"
     )
-    add_settings(parser, "mode", "embedder", "lock_timeout")
-    add_json(parser)
+    add_settings(parser, "mode")
+    add_asking(parser)
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
     from cormorant.evaluate import calibrate
 
-    if args.drop and (args.dry_run or args.queries or args.qrels or args.beir):
+    narrowed = args.scope is not None or args.filter is not None
+    if args.drop and (args.dry_run or args.queries or args.qrels or args.beir or narrowed):
         raise UsageError("--drop drops the calibration; it goes with no other work. Leave one out.")
+    if narrowed and not args.dry_run:
+        raise UsageError(
+            "The whole store is set to a calibration, so --scope and --filter measure alone: add "
+            "--dry-run, or leave them out."
+        )
     with open_existing(
         args.store, read_only=args.dry_run, lock_timeout_s=settings.get("lock_timeout")
     ) as store:
@@ -55,11 +61,12 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
                 console.json({"calibrated": False, "modes": {}, "notes": []})
             console.note("dropped; relevances are the indexes' own." if had else "there was none.")
             return 0
-        asked = judged_queries(store, store, args, settings, console)
+        view = scoped(store, args)
+        asked = judged_queries(store, view, args, settings, console)
         for sentence in asked.degraded:
             console.warn(sentence)
         done = calibrate(
-            store,
+            view,
             asked.queries,
             asked.qrels,
             relevant=args.relevant,

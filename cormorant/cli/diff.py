@@ -6,23 +6,23 @@ import json
 import tomllib
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cormorant.cli.asking import open_existing
 from cormorant.cli.diff_screen import FIELDS, json_fields, lines
+from cormorant.cli.judged import add_asking, add_questions, questions_of
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
     Verb,
-    add_json,
-    add_scope,
     add_settings,
     folder,
+    parsed_filter,
     scoped,
 )
-from cormorant.errors import ConfigError, NotFound, UsageError
+from cormorant.errors import ConfigError, UsageError
 from cormorant.width import plain
 
 if TYPE_CHECKING:
@@ -69,11 +69,7 @@ def _arguments(parser: ArgumentParser) -> None:
         type=folder,
         help="the store to ask: with configurations, and for the reasons",
     )
-    parser.add_argument(
-        "--queries",
-        metavar="FILE",
-        help="the questions: .jsonl, .csv or .tsv (default: those kept in the store)",
-    )
+    add_questions(parser)
     add_settings(parser, "top_k")
     parser.add_argument(
         "--most",
@@ -82,26 +78,24 @@ def _arguments(parser: ArgumentParser) -> None:
         default=_SHOWN,
         help=f"show the N queries that changed most; 0 for all (default: {_SHOWN})",
     )
-    add_scope(parser)
-    add_settings(parser, "embedder")
-    add_json(parser)
+    add_asking(parser)
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
     from cormorant.evaluate.diffing import diff
-    from cormorant.evaluate.files import read_queries
 
     k = settings.get("top_k")
-    texts: Mapping[str, str] = {} if args.queries is None else read_queries(args.queries)
-    given = [_read(written, k) for written in (args.a, args.b)]
+    filter = parsed_filter(args)
+    given = [_narrowed(_read(written, k), filter) for written in (args.a, args.b)]
     if args.kb is None:
+        texts = questions_of(args, None)
         sides = [_answered(each) for each in given]
         found = diff(sides[0].run, sides[1].run, k=k)
         chosen = found.most(args.most or len(found.changed))
     else:
-        with open_existing(args.kb) as store:
+        with open_existing(args.kb, lock_timeout_s=settings.get("lock_timeout")) as store:
             view = scoped(store, args)
-            texts = texts or _kept(view)
+            texts = questions_of(args, view)
             embed = _embed(store, settings, given, console)
             sides = [_asked(each, view, texts, embed, console) for each in given]
             found = diff(sides[0].run, sides[1].run, k=k)
@@ -127,6 +121,21 @@ def _read(written: str, k: int) -> _Given:
         return _Given(plain(written) if inline else Path(written).stem, None, Asked(fields, k))
     run = read_run(written)
     return _Given(run.name, run, asked_for(run))
+
+
+def _narrowed(given: _Given, filter: dict[str, Any] | None) -> _Given:
+    """A configuration with the filter that all of them are confined to.
+
+    Raises:
+        UsageError: On a run, whose answers are given.
+    """
+    if filter is None:
+        return given
+    if given.run is not None or given.asked is None:
+        raise UsageError(f"--filter is for asking the store; {given.name:.80} is a saved run.")
+    own = given.asked.fields.get("filter")
+    both = filter if own is None else {"$and": [own, filter]}
+    return replace(given, asked=replace(given.asked, fields={**given.asked.fields, "filter": both}))
 
 
 def _configuration(written: str) -> dict[str, Any] | None:
@@ -197,15 +206,6 @@ def _asked(
         query, error = next(iter(run.failed.items()))
         raise UsageError(f"{given.name}: all {len(texts)} queries failed, {query!r} by: {error}")
     return _Side(run, given.asked)
-
-
-def _kept(view: Store | ScopedStore) -> Mapping[str, str]:
-    from cormorant.evaluate.keeping import kept_golden
-
-    try:
-        return kept_golden(view).judged
-    except NotFound:
-        return {}
 
 
 def _embed(store: Store, settings: Settings, given: list[_Given], console: Console) -> Embed | None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from cormorant.cli.asking import open_existing, way_of
 from cormorant.cli.evaluated import FIELDS, json_fields, lines
 from cormorant.cli.judged import (
+    add_asking,
     add_groups,
-    add_judged,
+    add_questions,
     brings_qrels,
     golden_of,
     groups_of,
@@ -20,9 +21,6 @@ from cormorant.cli.judged import (
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
     Verb,
-    add_filter,
-    add_json,
-    add_scope,
     add_settings,
     folder,
     scoped,
@@ -57,7 +55,7 @@ def _arguments(parser: ArgumentParser) -> None:
         default=[],
         help="a saved run to judge, instead of asking the store; can be given several times",
     )
-    add_judged(parser)
+    add_questions(parser, judged=True)
     parser.add_argument(
         "--keep",
         action="store_true",
@@ -95,18 +93,14 @@ def _arguments(parser: ArgumentParser) -> None:
         help="save the store's answers: .jsonl keeps all, .csv and TREC's format the hits",
     )
     parser.add_argument("--name", metavar="NAME", help="of the run (default: the store's folder)")
-    add_settings(parser, "top_k", "mode")
-    add_filter(parser)
-    add_scope(parser)
-    add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
-    add_settings(parser, "lock_timeout")
     parser.add_argument(
         "--format", choices=_FORMATS, default="terminal", help="of the table (default: terminal)"
     )
     parser.add_argument(
         "--per-query", action="store_true", help="print each query's values as well"
     )
-    add_json(parser)
+    add_settings(parser, "top_k", "mode")
+    add_asking(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda")
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:

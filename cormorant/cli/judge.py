@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from cormorant import defaults
 from cormorant.cli.asking import open_existing
 from cormorant.cli.judge_screen import HELP, KEYS, card, key
+from cormorant.cli.judged import add_asking, add_questions, questions_of
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
     Verb,
-    add_filter,
-    add_json,
-    add_scope,
     add_settings,
     add_store,
     parsed_filter,
@@ -40,11 +38,7 @@ _GRADES: Final = frozenset("01234")
 
 def _arguments(parser: ArgumentParser) -> None:
     add_store(parser)
-    parser.add_argument(
-        "--queries",
-        metavar="FILE",
-        help="questions: .jsonl, .csv or .tsv (default: those kept in the store)",
-    )
+    add_questions(parser)
     parser.add_argument(
         "--runs",
         metavar="FILE",
@@ -73,10 +67,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--seed", type=int, default=0, metavar="N", help="of the order (default: 0)"
     )
     add_settings(parser, "mode")
-    add_filter(parser)
-    add_scope(parser)
-    add_settings(parser, "embedder", "lock_timeout")
-    add_json(parser)
+    add_asking(parser)
 
 
 @dataclass(slots=True)
@@ -140,16 +131,12 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
 
 
 def _work(args: Namespace, settings: Settings, console: Console, store: Store, view: Door) -> _Work:
-    from cormorant.evaluate import kept_golden, read_queries, read_run
+    from cormorant.evaluate import read_run
     from cormorant.evaluate.judgements import pool
 
-    if args.queries is None:
-        try:
-            queries = dict(kept_golden(view).queries)
-        except NotFound as error:
-            raise NotFound("The store keeps no questions. Name a file: --queries FILE") from error
-    else:
-        queries = read_queries(args.queries)
+    queries = questions_of(args, view)
+    if not queries:
+        raise NotFound("The store keeps no questions. Name a file: --queries FILE")
     runs = [read_run(path) for path in args.runs]
     if not runs:
         runs = _asked(args, settings, console, store, view, queries)

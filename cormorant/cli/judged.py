@@ -1,4 +1,8 @@
-"""Which judged questions were named, and how is this store asked them?"""
+"""Which judged questions were named, and how is this store asked them?
+
+The verbs that judge (eval, diff, tune, calibrate, judge) take their arguments from here, so that
+one flag means one thing in all of them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cormorant.errors import UsageError
+from cormorant.cli.verb import add_filter, add_json, add_scope, add_settings, parsed_filter
+from cormorant.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
@@ -18,14 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JudgedQueries",
+    "add_asking",
     "add_groups",
-    "add_judged",
+    "add_questions",
     "add_split",
     "brings_qrels",
     "golden_of",
     "groups_of",
     "judged_queries",
     "qrels_of",
+    "questions_of",
 ]
 
 
@@ -44,26 +51,49 @@ class JudgedQueries:
     degraded: tuple[str, ...]
 
 
-def add_judged(parser: ArgumentParser) -> None:
-    """``--queries`` and ``--qrels``, or ``--beir`` and ``--split``."""
+def add_questions(parser: ArgumentParser, *, judged: bool = False) -> None:
+    """``--queries``, or ``--beir`` and ``--split``: the questions, and with them judgements.
+
+    Args:
+        parser: Gets the arguments.
+        judged: Whether ``--qrels`` is one of them.
+    """
     parser.add_argument(
         "--queries",
         metavar="FILE",
         help="questions: .jsonl (_id, text), .csv (query, text) or .tsv "
         "(default: those kept in the store)",
     )
+    if judged:
+        parser.add_argument(
+            "--qrels",
+            metavar="FILE",
+            help="judgements: TREC's or BEIR's columns, .csv or .jsonl (default: those kept in "
+            "the store)",
+        )
     parser.add_argument(
-        "--qrels",
-        metavar="FILE",
-        help="judgements: TREC's or BEIR's columns, .csv or .jsonl (default: those kept in "
-        "the store)",
-    )
-    parser.add_argument(
-        "--beir", metavar="FOLDER", help="both, from a BEIR folder: queries.jsonl, qrels/SPLIT.tsv"
+        "--beir",
+        metavar="FOLDER",
+        help="both, from a BEIR folder: queries.jsonl, qrels/SPLIT.tsv"
+        if judged
+        else "questions of a BEIR folder: queries.jsonl, those that qrels/SPLIT.tsv names",
     )
     parser.add_argument(
         "--split", metavar="NAME", default="test", help="of the BEIR folder (default: test)"
     )
+
+
+def add_asking(parser: ArgumentParser, *more: str) -> None:
+    """What narrows and serves the asking, then ``--json``; the same in every verb that judges.
+
+    Args:
+        parser: Gets the arguments.
+        more: Settings that stand between ``--scope`` and ``--embedder``.
+    """
+    add_filter(parser)
+    add_scope(parser)
+    add_settings(parser, *more, "embedder", "lock_timeout")
+    add_json(parser)
 
 
 def add_groups(parser: ArgumentParser) -> None:
@@ -140,6 +170,27 @@ def qrels_of(args: Namespace, view: Door | None) -> Qrels:
     return kept_golden(view).qrels
 
 
+def questions_of(args: Namespace, view: Door | None) -> dict[str, str]:
+    """The questions alone, from the files, else those kept in the store; none if it keeps none.
+
+    Raises:
+        UsageError: If they come from two places.
+        EvalFileError: On a file that cannot be read.
+    """
+    from cormorant.evaluate import kept_golden, read_beir, read_queries
+
+    if args.beir and args.queries:
+        raise UsageError("--beir brings the queries; leave --queries out.")
+    if args.beir:
+        return dict(read_beir(args.beir, split=args.split).judged)
+    if args.queries is not None:
+        return read_queries(args.queries)
+    try:
+        return {} if view is None else dict(kept_golden(view).queries)
+    except NotFound:
+        return {}
+
+
 def golden_of(args: Namespace, view: Door) -> Golden:
     """Questions and judgements from the files, else those kept in the store.
 
@@ -168,7 +219,7 @@ def judged_queries(
     Args:
         store: Whose embedder makes the vectors.
         view: It, or a scope of it, in which a golden set may be kept.
-        args: What :func:`add_judged` added.
+        args: What :func:`add_questions` and :func:`add_asking` added.
         settings: With ``mode`` and ``embedder``.
         console: For progress.
 
@@ -182,10 +233,14 @@ def judged_queries(
     from cormorant.model import Query
 
     golden = golden_of(args, view)
+    filter = parsed_filter(args)
     mode = settings.get("mode")
     if mode == "text":
         return JudgedQueries(
-            {name: Query(text=text, mode="text") for name, text in golden.judged.items()},
+            {
+                name: Query(text=text, mode="text", filter=filter)
+                for name, text in golden.judged.items()
+            },
             golden.qrels,
             (),
         )
@@ -196,6 +251,6 @@ def judged_queries(
     with console.progress("embedding questions", len(golden.judged)) as progress:
         for name, text in golden.judged.items():
             vector = choice.embedded_query(text)
-            queries[name] = Query(text=text, vector=vector, mode=mode)
+            queries[name] = Query(text=text, vector=vector, mode=mode, filter=filter)
             progress.advance(1)
     return JudgedQueries(queries, golden.qrels, choice.degraded)

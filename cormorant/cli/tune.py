@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cormorant.cli.asking import open_existing
-from cormorant.cli.judged import add_judged, add_split, judged_queries
-from cormorant.cli.verb import Verb, add_json, add_scope, add_settings, add_store, scoped
+from cormorant.cli.judged import add_asking, add_questions, add_split, judged_queries
+from cormorant.cli.verb import Verb, add_settings, add_store, scoped
 from cormorant.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _SHOWN: Final = 5
 
 def _arguments(parser: ArgumentParser) -> None:
     add_store(parser)
-    add_judged(parser)
+    add_questions(parser, judged=True)
     parser.add_argument(
         "--space",
         metavar="FILE",
@@ -58,9 +58,8 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--apply", action="store_true", help="set the store to what is recommended, if anything"
     )
-    add_scope(parser)
-    add_settings(parser, "mode", "embedder", "lock_timeout")
-    add_json(parser)
+    add_settings(parser, "mode")
+    add_asking(parser)
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from cormorant import defaults
-from cormorant.evaluate.scoring import judge
 from cormorant.evaluate.reproduce.sets import JudgedSet
 from cormorant.evaluate.run import Run
 from cormorant.evaluate.running import run_system
+from cormorant.evaluate.scoring import judge
 from cormorant.store import Store
 
 __all__ = ["measured", "runs"]
