@@ -20,6 +20,12 @@ __all__ = [
     "CROSS_ENCODER_BATCH",
     "DECAY_RATE",
     "EMBEDDINGS_FILTER_K",
+    "EMBEDDING_BATCH_TEXTS",
+    "EMBEDDING_BATCH_TOKENS",
+    "EMBEDDING_CALLS_AT_ONCE",
+    "EMBEDDING_FIRST_WAIT_S",
+    "EMBEDDING_LONGEST_WAIT_S",
+    "EMBEDDING_TRIES",
     "FUSION",
     "FUSIONS",
     "HALF_LIFE_DAYS",
@@ -55,6 +61,7 @@ __all__ = [
     "MODES",
     "NEIGHBOURS",
     "POOL_SIZE",
+    "QUERY_TOKENS",
     "QUERY_VARIANTS",
     "RECALL_TARGET",
     "REDUNDANT_SIMILARITY",
@@ -71,10 +78,13 @@ __all__ = [
     "STAGE_SHARE",
     "STATISTICS_SAMPLE",
     "SUB_QUESTIONS",
+    "SYNC_CHUNKS",
+    "SYNC_SOURCES_LISTED",
     "TIME_WEIGHTED_CANDIDATES",
     "TITLE_WEIGHT",
     "TOP_K",
     "TWIN_LIKENESS",
+    "WATCH_INTERVAL_S",
     "WEIGHT",
     "leg_fetch_k",
 ]
@@ -155,6 +165,18 @@ NEIGHBOURS: Final = 1  # chunks before and after
 STAGE_SHARE: Final = 0.9  # of the time left: the rest is for what comes after the stage
 REWRITE_SHARE: Final = 0.5  # the same, of a model that rewrites the question before the search
 MAX_STRAGGLERS: Final = 16  # late calls of one stage still running, before it is asked no more
+
+# Sync and embedding work, ``cormorant.ingest``
+EMBEDDING_BATCH_TEXTS: Final = 96  # in one request; the most that Cohere takes
+EMBEDDING_BATCH_TOKENS: Final = 50_000  # in one request; OpenAI takes 300,000, Voyage 120,000
+EMBEDDING_CALLS_AT_ONCE: Final = 4  # requests in flight; the local model takes one at a time
+EMBEDDING_TRIES: Final = 6  # of one request, if the service is busy
+EMBEDDING_FIRST_WAIT_S: Final = 1.0  # doubled with every further try, and drawn below that
+EMBEDDING_LONGEST_WAIT_S: Final = 60.0  # unless the service asks for more
+QUERY_TOKENS: Final = 20  # of a question, where its price is reckoned
+SYNC_CHUNKS: Final = 1024  # of a transaction, at most; what a kill can lose
+SYNC_SOURCES_LISTED: Final = 100  # in a shared chunk's ``sources``
+WATCH_INTERVAL_S: Final = 2.0  # between two looks at the folder
 
 
 def leg_fetch_k(top_k: int) -> int:

@@ -41,6 +41,7 @@ from cormorant.store.scope import Scope
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
+    from pathlib import Path
 
     from cormorant.search import Calibration, RankingConfig, Trust
     from cormorant.storage import Writer
@@ -62,6 +63,11 @@ class Door:
         self._scope = scope
 
     # What it is
+
+    @property
+    def path(self) -> Path | None:
+        """The folder; None for a store in memory."""
+        return self._core.storage.path
 
     @property
     def dim(self) -> int | None:
@@ -167,6 +173,7 @@ class Door:
         *,
         documents: Iterable[Record | Mapping[str, Any]] = (),
         family: Family | None = None,
+        gone: Iterable[str] = (),
     ) -> AddResult:
         """Add records, or replace those whose id exists: all of them, in one transaction.
 
@@ -180,6 +187,8 @@ class Door:
                 exists is replaced; documents and records do not share their ids.
             family: Its records and documents, as far as they are in the scope, make way for
                 these in the same transaction.
+            gone: Ids of further records that make way in the same transaction; unknown ids, and
+                ids outside the scope, are skipped. One that is also among ``records`` is replaced.
 
         Returns:
             The records' ids in input order, and how many were added and updated.
@@ -195,7 +204,8 @@ class Door:
         batch = take_in(records, dim=core.config.dim, metric=core.config.metric, scope=self._scope)
         kept = take_in_documents(documents, self._scope)
         ids = tuple(record.id for record in batch.records)
-        if not ids and not kept and family is None:
+        leaving = check_ids(gone)
+        if not ids and not kept and family is None and not leaving:
             return AddResult(ids=(), added=0, updated=0)
         # Outside the lock: analysis is most of the work, and depends on nothing in the store.
         terms = [core.analyzer.terms(record.text) for record in batch.records]
@@ -209,11 +219,14 @@ class Door:
             core.refuse_foreign(self._scope, snapshot, dead)
             core.refuse_foreign_documents(self._scope, writer, [each.id for each in kept])
             replaced = relatives(snapshot, self._scope, family)
+            dead = np.union1d(dead, replaced.rows)
+            if leaving:
+                dead = np.union1d(dead, self._chosen(snapshot, leaving, None))
             core.commit(
                 writer,
                 batch if ids else None,
                 terms=terms,
-                dead=np.union1d(dead, replaced.rows),
+                dead=dead,
                 config=config,
                 documents=kept,
                 dead_documents=replaced.documents,

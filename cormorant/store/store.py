@@ -145,11 +145,6 @@ class Store(Door):
         return store
 
     @property
-    def path(self) -> Path | None:
-        """The folder; None for a store in memory."""
-        return self._core.storage.path
-
-    @property
     def read_only(self) -> bool:
         """Whether writes are refused."""
         return self._core.storage.read_only

@@ -316,3 +316,19 @@ def test_readers_in_other_threads_see_a_family_whole(store):
         thread.join()
     assert not bad
     assert texts(store, ["p"]) == {"p": str(versions - 1)}
+
+
+def test_ids_that_are_gone_leave_in_the_transaction_that_adds(store):
+    store.add([{"id": "a", "text": "a fish"}, {"id": "b", "text": "a boat"}])
+    store.add([{"id": "c", "text": "a reed"}], gone=["a", "unknown"])
+    assert sorted(record.id for record in store.records()) == ["b", "c"]
+    store.add([{"id": "b", "text": "a new boat"}], gone=["b"])
+    assert [record.text for record in store.get(["b"])] == ["a new boat"]
+    store.add([], gone=["b", "c"])
+    assert store.count() == 0
+
+
+def test_what_is_gone_reaches_no_further_than_the_scope(store):
+    store.scope(tenant="rival").add([{"id": "r", "text": "a fish"}])
+    store.scope(tenant="acme").add([{"id": "a", "text": "a fish"}], gone=["r"])
+    assert sorted(record.id for record in store.records()) == ["a", "r"]
