@@ -31,6 +31,12 @@ def read_beir(folder: str | Path, *, split: str = "test") -> Golden:
     Raises:
         EvalFileError: With file and line, on what is not BEIR's format; if a file is missing;
             if a judged query has no text.
+
+    Example:
+        >>> golden = Golden({"1": "a fish?"}, {"1": {"a": 1}})
+        >>> write_beir("fish", golden, [Record("a", "A fish swims.")])
+        >>> read_beir("fish").qrels
+        {'1': {'a': 1}}
     """
     base = Path(folder)
     path = base / "qrels" / f"{split}.tsv"
@@ -60,6 +66,11 @@ def read_beir_corpus(folder: str | Path) -> Iterator[Record]:
 
     Raises:
         EvalFileError: With file and line, on a line of another shape.
+
+    Example:
+        >>> write_beir("fish", Golden({"1": "?"}, {"1": {"a": 1}}), [Record("a", "A fish swims.")])
+        >>> [record.text for record in read_beir_corpus("fish")]
+        ['A fish swims.']
     """
     path = Path(folder) / "corpus.jsonl"
     name = str(path)
@@ -88,6 +99,11 @@ def write_beir(
     Raises:
         UsageError: If a grade is not whole, or an id has a tab or a line break.
         EvalFileError: If a file cannot be written.
+
+    Example:
+        >>> write_beir("fish", Golden({"1": "a fish?"}, {"1": {"a": 1}}))
+        >>> sorted(path.name for path in Path("fish").iterdir())
+        ['corpus.jsonl', 'qrels', 'queries.jsonl']
     """
     base = Path(folder)
     try:

@@ -61,6 +61,11 @@ def read_qrels(path: str | Path) -> Qrels:
     Raises:
         EvalFileError: With file and line, on a line of another shape, a grade that is no
             (whole) number, or a pair that is judged twice with different grades.
+
+    Example:
+        >>> write_qrels({"q1": {"a": 0.5}}, "judged.csv")
+        >>> read_qrels("judged.csv")
+        {'q1': {'a': 0.5}}
     """
     name = str(path)
     with opened(path) as lines:
@@ -78,6 +83,11 @@ def write_qrels(qrels: Mapping[str, Mapping[str, float]], path: str | Path) -> N
         UsageError: If the format cannot hold them: fractions outside ``.csv`` and ``.jsonl``,
             ids with blanks in TREC's or with tabs in BEIR's. Nothing is written then.
         EvalFileError: If the file cannot be written.
+
+    Example:
+        >>> write_qrels({"q1": {"a": 1}}, "judged.qrels")
+        >>> Path("judged.qrels").read_text().split()
+        ['q1', '0', 'a', '1']
     """
     ending = _ending(path)
     if ending == ".csv":
@@ -100,6 +110,11 @@ def read_queries(path: str | Path) -> dict[str, str]:
     Raises:
         EvalFileError: With file and line, on a line of another shape, a blank text or an id
             that comes twice; on another ending.
+
+    Example:
+        >>> write_queries({"q1": "who dives?"}, "queries.jsonl")
+        >>> read_queries("queries.jsonl")
+        {'q1': 'who dives?'}
     """
     name, ending = str(path), _ending(path)
     if ending not in _QUERY_ENDINGS:
@@ -122,6 +137,12 @@ def read_groups(path: str | Path) -> dict[str, str]:
     Raises:
         EvalFileError: With file and line, on a line of another shape or an id that comes
             twice; on another ending.
+
+    Example:
+        >>> import json
+        >>> _ = Path("groups.jsonl").write_text(json.dumps({"query": "q1", "group": "fish"}))
+        >>> read_groups("groups.jsonl")
+        {'q1': 'fish'}
     """
     name, ending = str(path), _ending(path)
     if ending not in _QUERY_ENDINGS:
@@ -140,6 +161,11 @@ def write_queries(queries: Mapping[str, str], path: str | Path) -> None:
     Raises:
         UsageError: If a ``.tsv`` cannot hold one: a tab in an id, a line break.
         EvalFileError: If the file cannot be written, or has another ending.
+
+    Example:
+        >>> write_queries({"q1": "who dives?"}, "queries.csv")
+        >>> read_queries("queries.csv")
+        {'q1': 'who dives?'}
     """
     ending = _ending(path)
     if ending not in _QUERY_ENDINGS:
@@ -167,6 +193,11 @@ def read_run(path: str | Path) -> Run:
     Raises:
         EvalFileError: With file and line, on a line of another shape, a document that is
             ranked twice for a query, or a score that is no number.
+
+    Example:
+        >>> write_run(Run("mine", {"q1": (("a", 2.0), ("b", 1.0))}), "mine.jsonl")
+        >>> read_run("mine.jsonl").ids("q1")
+        ('a', 'b')
     """
     name, stem = str(path), Path(path).stem
     with opened(path) as lines:
@@ -188,6 +219,11 @@ def write_run(run: Run, path: str | Path) -> None:
         UsageError: If the format cannot hold it: failed queries outside ``.jsonl``, ids with
             blanks in TREC's. Nothing is written then.
         EvalFileError: If the file cannot be written.
+
+    Example:
+        >>> write_run(Run("mine", {"q1": (("a", 2.0),)}), "mine.run")
+        >>> Path("mine.run").read_text().split()
+        ['q1', 'Q0', 'a', '1', '2.0', 'mine']
     """
     ending = _ending(path)
     if ending == ".csv":

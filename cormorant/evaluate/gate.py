@@ -305,6 +305,13 @@ def check_gates(
 
     Raises:
         UsageError: If there is no gate, or one cannot be asked.
+
+    Example:
+        >>> from cormorant.evaluate import Run, judge
+        >>> qrels = {str(q): {"a": 1} for q in range(40)}
+        >>> same = judge(Run("a", {q: (("a", 1.0),) for q in qrels}), qrels, "mrr")
+        >>> [v.outcome for v in check_gates([Gate.parse("mrr>=-0.01")], same, same)]
+        ['pass']
     """
     verdicts = [
         gate.check(run, baseline, groups=groups, confidence=confidence, seed=seed) for gate in gates

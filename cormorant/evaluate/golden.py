@@ -22,6 +22,11 @@ class Golden:
     Raises:
         UsageError: If nothing is judged, a judged query has no text, or a grade is no finite
             number.
+
+    Example:
+        >>> golden = Golden({"1": "a fish?", "2": "a bird?"}, {"1": {"a": 1}})
+        >>> golden.judged
+        {'1': 'a fish?'}
     """
 
     queries: Mapping[str, str]

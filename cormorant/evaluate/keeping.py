@@ -54,6 +54,13 @@ def kept_golden(store: Door) -> Golden:
     Raises:
         NotFound: If there is none.
         CorruptionError: If what is there is no golden set.
+
+    Example:
+        >>> import cormorant
+        >>> store = cormorant.open(":memory:")
+        >>> keep_golden(store, Golden({"1": "a fish?"}, {"1": {"a": 1}}))
+        >>> kept_golden(store).judged
+        {'1': 'a fish?'}
     """
     found = store.documents([golden_id(store)])
     if not found:
@@ -87,7 +94,16 @@ def golden_of(text: str) -> Golden:
 
 
 def forget_golden(store: Door) -> None:
-    """Drop the golden set that is kept inside the store; nothing happens if there is none."""
+    """Drop the golden set that is kept inside the store; nothing happens if there is none.
+
+    Example:
+        >>> import cormorant
+        >>> store = cormorant.open(":memory:")
+        >>> keep_golden(store, Golden({"1": "a fish?"}, {"1": {"a": 1}}))
+        >>> forget_golden(store)
+        >>> store.documents([golden_id(store)])
+        []
+    """
     store.delete(family=Family([golden_id(store)], None))
 
 

@@ -119,6 +119,10 @@ def parse_metrics(names: str | Iterable[str]) -> list[NamedMetric]:
 
     Raises:
         UsageError: As :func:`parse_metric`, or if there is no name at all.
+
+    Example:
+        >>> [each.name for each in parse_metrics("P@5, mrr")]
+        ['precision@5', 'mrr']
     """
     several = [names] if isinstance(names, str) else list(names)
     split = [part for name in several for part in _parts(name)]

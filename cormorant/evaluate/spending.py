@@ -32,7 +32,15 @@ class Spending:
 
 
 def spending(run: Run) -> Spending | None:
-    """A run's costs; None if nothing was measured, as in a run read from a TREC file."""
+    """A run's costs; None if nothing was measured, as in a run read from a TREC file.
+
+    Example:
+        >>> from cormorant.evaluate.run import Cost
+        >>> costs = {"1": Cost(0.2, tokens=30), "2": Cost(0.4, tokens=50)}
+        >>> spent = spending(Run("a", {"1": (), "2": ()}, costs=costs))
+        >>> spent.tokens, round(spent.seconds_p50, 3)
+        (80, 0.3)
+    """
     costs = list(run.costs.values())
     if not costs:
         return None

@@ -15,8 +15,8 @@ from cormorant.evaluate import (
     Run,
     judge,
     parse_metric,
-    parse_metrics,
 )
+from cormorant.evaluate.names import parse_metrics
 
 
 def run_of(**rankings: str) -> Run:

@@ -267,6 +267,17 @@ def compare_all(
 
     Raises:
         UsageError: As :func:`compare`, or if there are no systems.
+
+    Example:
+        >>> from cormorant.evaluate import Run, judge
+        >>> qrels = {str(q): {"a": 1} for q in range(8)}
+        >>> runs = {"x": "ba", "y": "ab", "z": "ba"}
+        >>> x, y, z = (
+        ...     judge(Run(n, {q: ((ids[0], 2.0), (ids[1], 1.0)) for q in qrels}), qrels, "mrr")
+        ...     for n, ids in runs.items()
+        ... )
+        >>> [(each.system_name, each.p, each.p_adjusted) for each in compare_all(x, [y, z], "mrr")]
+        [('y', 0.0078125, 0.015625), ('z', 1.0, 1.0)]
     """
     if not systems:
         raise UsageError("There is nothing to compare with the baseline: systems is empty.")

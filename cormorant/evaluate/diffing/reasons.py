@@ -29,7 +29,12 @@ class Asked:
 
 
 def asked_for(run: Run) -> Asked | None:
-    """How a store was asked for this run; None if the run does not say."""
+    """How a store was asked for this run; None if the run does not say.
+
+    Example:
+        >>> asked_for(Run("a", {}, config={"k": 10, "query": {"mode": "text"}})).k
+        10
+    """
     fields, k = run.config.get("query"), run.config.get("k")
     return Asked(fields, k) if isinstance(fields, Mapping) and isinstance(k, int) else None
 
@@ -61,6 +66,22 @@ def with_reasons(
 
     Raises:
         UsageError: If a changed query has no text, or a configuration does not fit.
+
+    Example:
+        >>> import cormorant
+        >>> from cormorant.evaluate.diffing import diff
+        >>> from cormorant.evaluate.running import run_system
+        >>> store = cormorant.open(":memory:")
+        >>> _ = store.add([{"id": "a", "text": "a fish dives", "metadata": {"year": 2020}},
+        ...                {"id": "b", "text": "a fish swims", "metadata": {"year": 2024}}])
+        >>> ways = ({"mode": "text"}, {"mode": "text", "filter": {"year": 2024}})
+        >>> runs = [run_system(store, {"1": "fish"}, config=way) for way in ways]
+        >>> asked = [asked_for(run) for run in runs]
+        >>> told = with_reasons(diff(*runs), store, {"1": "fish"}, *asked)
+        >>> [(each.id, each.kind) for each in told.changed[0].left]
+        [('a', 'left')]
+        >>> told.changed[0].left[0].after_says[:19]
+        'It fails the filter'
     """
     wanted = {each.query for each in (found.changed if only is None else only)}
     systems = [

@@ -41,6 +41,10 @@ def parse_qrels(lines: Iterable[str], *, name: str) -> Qrels:
     Raises:
         EvalFileError: With the line, on one of another shape, a grade that is not a whole
             number, or a pair that is judged twice with different grades.
+
+    Example:
+        >>> parse_qrels(["q1 0 a 1", "q1 0 b 0"], name="judged.qrels")
+        {'q1': {'a': 1, 'b': 0}}
     """
     gathered = GatheredQrels(name)
     beir = False

@@ -116,6 +116,10 @@ def agreement(
     Raises:
         UsageError: As :func:`cohen_kappa`; on a confidence out of its range.
 
+    Example:
+        >>> agreement([1, 1, 0, 0] * 10, [1, 0, 0, 0] * 10).kappa
+        0.5
+
     Source:
         The percentile bootstrap over clusters: Efron and Tibshirani, An Introduction to the
         Bootstrap, 1993, chapter 13; Field and Welsh, Bootstrapping clustered data, J. R.
@@ -161,6 +165,11 @@ def qrels_agreement(
 
     Raises:
         UsageError: If they have no pair in common.
+
+    Example:
+        >>> ours = {str(q): {"a": 1, "b": 0} for q in range(9)}
+        >>> qrels_agreement(ours, ours).kappa
+        1.0
     """
     common = [
         (query, grade, theirs[query][doc])

@@ -28,6 +28,14 @@ class StoreJudgements:
 
     Raises:
         UsageError: If the store keeps a query of the same id and another text.
+
+    Example:
+        >>> import cormorant
+        >>> store = cormorant.open(":memory:")
+        >>> ledger = StoreJudgements(store, {"1": "who dives?"})
+        >>> ledger.put("1", "a", 1)
+        >>> kept_human(store)
+        {'1': {'a': 1}}
     """
 
     def __init__(self, store: Door, queries: Mapping[str, str]) -> None:

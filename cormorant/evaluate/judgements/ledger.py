@@ -92,6 +92,12 @@ class JudgementFile:
     Raises:
         UsageError: If it does not end in ``.jsonl``, or another process is writing to it.
         EvalFileError: If it cannot be read or written, or holds something else.
+
+    Example:
+        >>> with JudgementFile("mine.jsonl") as ledger:
+        ...     ledger.put("1", "x", 1)
+        ...     ledger.qrels
+        {'1': {'x': 1}}
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -35,6 +35,11 @@ def pool(
         UsageError: If there is no run, none knows any of the queries, or the depth is not a
             whole number of at least 1.
 
+    Example:
+        >>> runs = [Run("a", {"1": (("x", 2.0), ("y", 1.0))}), Run("b", {"1": (("z", 1.0),)})]
+        >>> sorted(pool(runs, {"1": "who dives?"})["1"])
+        ['x', 'y', 'z']
+
     Source:
         Spärck Jones and van Rijsbergen, Report on the need for and provision of an "ideal"
         information retrieval test collection, 1975.

@@ -34,6 +34,14 @@ class JudgingSession:
     Args:
         pool: Query id to document ids, in the order they are asked.
         ledger: Takes the judgements. Pairs that are judged there already are not asked.
+
+    Example:
+        >>> from cormorant.evaluate.judgements.ledger import JudgementFile
+        >>> with JudgementFile("mine.jsonl") as ledger:
+        ...     session = JudgingSession({"1": ("x", "y")}, ledger)
+        ...     session.grade(1)
+        ...     session.current.doc
+        'y'
     """
 
     def __init__(self, pool: Mapping[str, Sequence[str]], ledger: Ledger) -> None:

@@ -93,6 +93,10 @@ def mean_ndcg(
     Raises:
         UsageError: If there are no judgements, ``k`` is less than 1, or a ranked list names an
             id twice.
+
+    Example:
+        >>> round(mean_ndcg({"1": ["a"], "2": ["b", "a"]}, {"1": {"a": 1}, "2": {"a": 1}}), 4)
+        0.8155
     """
     if k < 1:
         raise UsageError(f"k must be a whole number of at least 1; got {k!r}.")

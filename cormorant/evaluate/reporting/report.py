@@ -118,6 +118,14 @@ def report(
     Raises:
         UsageError: If there is no metric, a run was not judged by one, or the runs cannot be
             compared; see :func:`~cormorant.evaluate.comparing.compare`.
+
+    Example:
+        >>> from cormorant.evaluate import Run, judge
+        >>> qrels = {str(q): {"a": 1} for q in range(8)}
+        >>> first = judge(Run("first", {q: (("b", 2.0), ("a", 1.0)) for q in qrels}), qrels, "mrr")
+        >>> second = judge(Run("second", {q: (("a", 2.0),) for q in qrels}), qrels, "mrr")
+        >>> report(first, [second]).rows()
+        [['system', 'mrr'], ['first', '0.5000'], ['second', '1.0000+']]
     """
     wanted = tuple(baseline.metrics if metrics is None else metrics)
     if not wanted:

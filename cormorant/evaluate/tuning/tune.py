@@ -87,6 +87,15 @@ def tune(
             nothing is found.
         ConfigError: On a space that cannot be tried, or a journal of another tuning.
         EvalFileError: If the journal cannot be read or written.
+
+    Example:
+        >>> import cormorant
+        >>> store = cormorant.open(":memory:", language="none")
+        >>> stems = [f"{a}a{b}ind" for a in "bdfgklmp" for b in "nrstv"]
+        >>> _ = store.add({"id": stem, "text": f"{stem}ing"} for stem in stems)
+        >>> asked, qrels = {s: f"{s}ed" for s in stems}, {s: {s: 1} for s in stems}
+        >>> tune(store, asked, qrels, space={"language": ["english"]}).recommended.says
+        'z, vector 0.5 : text 0.5, language english'
     """
     named = parse_metric(metric)
     _check(named, folds)

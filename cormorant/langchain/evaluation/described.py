@@ -9,7 +9,7 @@ from typing import Any, Final
 from langchain_core.runnables import RunnableBinding, RunnableSequence
 from pydantic import BaseModel
 
-from cormorant.evaluate import store_settings
+from cormorant.evaluate.store_system import store_settings
 from cormorant.langchain.vectorstore import Cormorant
 
 __all__ = ["described"]
