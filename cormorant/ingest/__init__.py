@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cormorant.ingest.batches import batches
+    from cormorant.ingest.batching import batches
     from cormorant.ingest.embedding import EmbeddingWork
     from cormorant.ingest.pricing import Price, PriceTable
     from cormorant.ingest.report import Failed, Progress, SyncReport
     from cormorant.ingest.sources import Source
     from cormorant.ingest.syncing import async_sync, sync
-    from cormorant.ingest.watch import watch
+    from cormorant.ingest.watching import watch
 
 _HOMES = {
     "EmbeddingWork": ".embedding",
@@ -26,9 +26,9 @@ _HOMES = {
     "Source": ".sources",
     "SyncReport": ".report",
     "async_sync": ".syncing",
-    "batches": ".batches",
+    "batches": ".batching",
     "sync": ".syncing",
-    "watch": ".watch",
+    "watch": ".watching",
 }
 __all__ = [
     "EmbeddingWork",

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.errors import ConfigError, EmbeddingError
-from cormorant.ingest.batches import batches
+from cormorant.ingest.batching import batches
 from cormorant.ingest.tokens import token_count
 from cormorant.langchain.embedder import Embedder
 from cormorant.langchain.embeddings.naming import uncached
