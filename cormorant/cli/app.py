@@ -24,6 +24,7 @@ from cormorant.cli import (
     judge,
     optimize,
     search,
+    traces,
     tune,
     why_not,
 )
@@ -50,6 +51,7 @@ VERBS: tuple[Verb, ...] = (
     tune.VERB,
     calibrate.VERB,
     diff.VERB,
+    traces.VERB,
     demo.VERB,
 )
 

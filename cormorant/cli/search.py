@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from cormorant import trace
 from cormorant.cli.asking import ask, open_existing
 from cormorant.cli.shape import RESULT_FIELDS, hit_fields, result_fields
 from cormorant.cli.show import hit_lines
@@ -32,12 +34,16 @@ def _arguments(parser: ArgumentParser) -> None:
     add_filter(parser)
     add_scope(parser)
     add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="keep what happened in a trace file: cormorant traces FILE"
+    )
     add_json(parser)
     parser.add_argument("--jsonl", action="store_true", help="print one JSON object a hit")
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
-    with open_existing(args.store) as store:
+    traced = nullcontext() if args.trace is None else trace.TraceFile(args.trace)
+    with traced, open_existing(args.store) as store:
         asked = ask(store, args, settings, explain=True)
         for sentence in asked.degraded:
             console.warn(sentence)

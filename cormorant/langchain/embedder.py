@@ -17,6 +17,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from cormorant import trace
 from cormorant.errors import CormorantError, EmbeddingError, UsageError
 from cormorant.langchain.calls.pool import in_pool
 from cormorant.langchain.calls.time_limit import time_left, to_thread
@@ -86,26 +87,26 @@ class Embedder(Embeddings):
 
     @override
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        with self._failures():
+        with self._asked(len(texts)):
             return self.embedding.embed_documents(texts)
 
     @override
     def embed_query(self, text: str) -> list[float]:
-        with self._failures():
+        with self._asked(1):
             return self.embedding.embed_query(text)
 
     @override
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         if not self._awaits_documents:
             return await self._in_thread(self.embed_documents, texts)
-        with self._failures():
+        with self._asked(len(texts)):
             return await self.embedding.aembed_documents(texts)
 
     @override
     async def aembed_query(self, text: str) -> list[float]:
         if not self.awaits_query:
             return await self._in_thread(self.embed_query, text)
-        with self._failures():
+        with self._asked(1):
             return await self.embedding.aembed_query(text)
 
     async def _in_thread(self, work: Callable[[A], T], argument: A) -> T:
@@ -131,9 +132,11 @@ class Embedder(Embeddings):
         return as_vector(returned, model=self.embedding_identity)
 
     @contextmanager
-    def _failures(self) -> Iterator[None]:
+    def _asked(self, texts: int) -> Iterator[None]:
+        """A call of the embedder: traced, and its failures told apart."""
         try:
-            yield
+            with trace.span("embed", model=self.embedding_identity, texts=texts):
+                yield
         except CormorantError:
             raise
         except Exception as error:

@@ -13,7 +13,7 @@ import numpy as np
 from langchain_core.documents import Document
 from typing_extensions import override
 
-from cormorant import defaults
+from cormorant import defaults, trace
 from cormorant.errors import UsageError
 from cormorant.index.vector import relevance
 from cormorant.langchain.calls.time_limit import time_left
@@ -41,7 +41,8 @@ class Searching(OverStore):
     # The one path
 
     def _answer(self, request: Request, text: str, shape: Shape[T]) -> T:
-        return shape(self._door.search(self._query(request, text)), request)
+        with trace.span("retrieve", search_type=request.search_type):
+            return shape(self._door.search(self._query(request, text)), request)
 
     async def _aanswer(self, request: Request, text: str, shape: Shape[T]) -> T:
         embedder = self._embedder
@@ -50,13 +51,14 @@ class Searching(OverStore):
             return await self._in_pool(self._answer, request, text, shape)
         check_text(text)
         await self._guard.averify()
-        returned = await embedder.aembed_query(text)
 
         def finish() -> T:
             query = request.query(text, embedder.vector(returned))
             return shape(self._door.search(query), request)
 
-        return await self._in_pool(finish)
+        with trace.span("retrieve", search_type=request.search_type):
+            returned = await embedder.aembed_query(text)
+            return await self._in_pool(finish)
 
     def _query(self, request: Request, text: str) -> Query:
         check_text(text)

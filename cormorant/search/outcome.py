@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cormorant import trace
 from cormorant.index.contract import LegResult, Mask
 from cormorant.model import Query, Stage
 from cormorant.search.admit import admitted
@@ -46,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 class Stages:
-    """The stages of one search, timed, counted and traced as they end."""
+    """The stages of one search, timed and counted as they end."""
 
     def __init__(self) -> None:
         self.done: list[Stage] = []
@@ -55,11 +54,11 @@ class Stages:
     def stage(self, name: str) -> Iterator[dict[str, int]]:
         """A stage around the block; what is put into the dict are its counters."""
         counters: dict[str, int] = {}
-        with trace.span(f"search.{name}") as span:
-            began = time.perf_counter()
+        began = time.perf_counter()
+        try:
             yield counters
+        finally:
             self.done.append(Stage(name, time.perf_counter() - began, counters))
-            span.count(counters)
 
 
 @dataclass(frozen=True, slots=True)

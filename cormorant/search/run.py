@@ -33,11 +33,13 @@ def run(snapshot: Snapshot, query: Query) -> Result:
         DimensionError: If the query's vector does not fit.
         FilterError: If the filter does not parse, or is a callable that raises.
     """
-    with trace.span("search", mode=query.resolved_mode, top_k=query.top_k):
+    with trace.span("search", mode=query.resolved_mode, top_k=query.top_k) as span:
         outcome = search(snapshot, query)
         with outcome.stages.stage("fetch") as counters:
             hits = tuple(_hits(outcome))
             counters["records_fetched"] = len(hits)
+        span.note(scope=snapshot.scope, exact=outcome.exact, degraded=len(outcome.degraded))
+        span.tell(hits=hits, stages=outcome.stages.done, query=query.text)
     return Result(
         hits=hits,
         mode=outcome.plan.mode,

@@ -381,7 +381,7 @@ open = Store.open
 
 
 def _question_embedder(embedder: Any) -> Embed | None:
-    embed = getattr(embedder, "embed_query", embedder)
+    embed: Embed | None = getattr(embedder, "embed_query", embedder)
     if embed is None or callable(embed):
         return embed
     raise ConfigError(

@@ -83,11 +83,13 @@ async def test_tasks_do_not_mistake_each_others_spans_for_parents():
 def test_a_search_is_recorded_stage_by_stage():
     snapshot = MemorySnapshot([Record(id="a", text="fish", vector=[1.0, 0.0])])
     heard = []
-    with trace.listen(heard.append):
+    with trace.to_function(heard.extend):
         result = run(snapshot, Query(text="fish", vector=[1.0, 0.0]))
-    *stages, whole = heard
-    assert whole.name == "search"
-    assert whole.attributes == {"mode": "hybrid", "top_k": 10}
-    assert [span.name for span in stages] == [f"search.{stage.name}" for stage in result.stages]
-    assert [span.counters for span in stages] == [dict(stage.counters) for stage in result.stages]
-    assert all(span.parent is whole for span in stages)
+    whole, *stages = heard
+    assert whole["name"] == "search"
+    assert whole["attributes"]["mode"] == "hybrid"
+    assert whole["hits"] == [{"id": "a", "rank": 1, "score": result.hits[0].score}]
+    assert "content" not in whole
+    assert [each["name"] for each in stages] == [f"search.{stage.name}" for stage in result.stages]
+    assert [each["counters"] for each in stages] == [dict(s.counters) for s in result.stages]
+    assert all(each["parent"] == whole["id"] for each in stages)
