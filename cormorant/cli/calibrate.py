@@ -69,6 +69,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
             view,
             asked.queries,
             asked.qrels,
+            by=args.by,
             relevant=args.relevant,
             holdout=args.holdout,
             seed=args.seed,

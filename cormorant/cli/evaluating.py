@@ -30,7 +30,7 @@ from cormorant.errors import UsageError
 if TYPE_CHECKING:
     from cormorant.cli.console import Console
     from cormorant.cli.settings import Settings
-    from cormorant.evaluate import Evaluation, Golden, Run
+    from cormorant.evaluate import Evaluation, Golden, Groups, Qrels, Report, Run
     from cormorant.store import Store
     from cormorant.store.door import Door
 
@@ -70,11 +70,6 @@ def _arguments(parser: ArgumentParser) -> None:
         help="what to compute, as in ndcg@10,recall@5,mrr (default: "
         "ndcg@10,recall@10,mrr@10,unjudged@10)",
     )
-    parser.add_argument(
-        "--by",
-        metavar="FIELD",
-        help="judge a hit by this metadata field, such as its document's id, and not by its own id",
-    )
     parser.add_argument("--baseline", metavar="FILE", help="a saved run to compare with")
     parser.add_argument(
         "--gate",
@@ -97,6 +92,17 @@ def _arguments(parser: ArgumentParser) -> None:
         "--format", choices=_FORMATS, default="terminal", help="of the table (default: terminal)"
     )
     parser.add_argument(
+        "--costs",
+        action="store_true",
+        help="milliseconds, tokens and dollars a query in the table, beside the metrics",
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw the comparison by the first metric as .png or .svg: each query as a point for "
+        "one run, each run's interval for several; needs the extra plots",
+    )
+    parser.add_argument(
         "--per-query", action="store_true", help="print each query's values as well"
     )
     add_settings(parser, "top_k", "mode")
@@ -109,7 +115,6 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
         Gate,
         check_gates,
         judge,
-        keep_golden,
         read_run,
         report,
     )
@@ -123,25 +128,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
     metrics = [each.name for each in parse_metrics(wanted)]
     baseline = read_run(args.baseline) if args.baseline else None
     runs = _apart([read_run(path) for path in args.runs], args.runs)
-    if args.store is None:
-        qrels = qrels_of(args, None)
-        groups = groups_of(args, qrels, None)
-    else:
-        with open_existing(
-            args.store, read_only=not args.keep, lock_timeout_s=settings.get("lock_timeout")
-        ) as store:
-            view = scoped(store, args)
-            if runs and not args.keep:
-                qrels = qrels_of(args, view)
-            else:
-                golden = golden_of(args, view)
-                qrels = golden.qrels
-                if args.keep:
-                    keep_golden(view, golden)
-                    console.note(f"{len(qrels)} judged queries are kept in the store.")
-            groups = groups_of(args, qrels, view)
-            if not runs:
-                runs = [_asked(store, view, golden, args, settings, console)]
+    runs, qrels, groups = _gathered(runs, args, settings, console)
     judged = [judge(run, qrels, metrics) for run in runs]
     first = []
     if baseline is not None:
@@ -149,7 +136,11 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
             baseline = replace(baseline, name=f"{baseline.name} (baseline)")
         first = [judge(baseline, qrels, metrics)]
     _warn(judged, args, settings, console)
-    table = report((first + judged)[0], (first + judged)[1:], metrics, groups=groups)
+    table = report(
+        (first + judged)[0], (first + judged)[1:], metrics, groups=groups, costs=args.costs
+    )
+    if args.plot:
+        console.note(f"drawn: {_drawn(table, args.plot)}")
     verdicts = (
         check_gates(gates, judged[0], first[0] if first else None, groups=groups) if gates else []
     )
@@ -163,6 +154,33 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
     return DEGRADED_EXIT if any(each.failed for each in judged) else 0
 
 
+def _gathered(
+    runs: list[Run], args: Namespace, settings: Settings, console: Console
+) -> tuple[list[Run], Qrels, Groups | None]:
+    """The saved runs, or the store's answers; the judgements, and which questions are one."""
+    from cormorant.evaluate import keep_golden
+
+    if args.store is None:
+        qrels = qrels_of(args, None)
+        return runs, qrels, groups_of(args, qrels, None)
+    with open_existing(
+        args.store, read_only=not args.keep, lock_timeout_s=settings.get("lock_timeout")
+    ) as store:
+        view = scoped(store, args)
+        if runs and not args.keep:
+            qrels = qrels_of(args, view)
+        else:
+            golden = golden_of(args, view)
+            qrels = golden.qrels
+            if args.keep:
+                keep_golden(view, golden)
+                console.note(f"{len(qrels)} judged queries are kept in the store.")
+        groups = groups_of(args, qrels, view)
+        if not runs:
+            runs = [_asked(store, view, golden, args, settings, console)]
+        return runs, qrels, groups
+
+
 def _check(args: Namespace) -> None:
     """Refuse what does not go together."""
     if args.store is None and not args.runs:
@@ -173,6 +191,10 @@ def _check(args: Namespace) -> None:
         )
     if args.runs and args.save_run:
         raise UsageError("--save-run saves the store's answers; with --run nothing is asked.")
+    if args.plot and args.baseline is None and len(args.runs) < 2:
+        raise UsageError("--plot draws a comparison; give a --baseline, or several --run.")
+    if args.plot and Path(args.plot).suffix.lower() not in {".png", ".svg"}:
+        raise UsageError(f"--plot draws .png or .svg; got {args.plot}.")
     _keep_inputs(args)
     if args.keep and (args.store is None or not brings_qrels(args)):
         raise UsageError(
@@ -241,6 +263,9 @@ def _asked(
     if len(run.failed) == len(queries):
         query, error = next(iter(run.failed.items()))
         raise UsageError(f"All {len(queries)} queries failed, the first, {query!r}, by: {error}")
+    strange = _strange(run, golden, view, args)
+    if strange:
+        console.warn(strange)
     if args.save_run:
         write_run(run, args.save_run)
         empty = sum(not ranking for ranking in run.rankings.values())
@@ -250,6 +275,33 @@ def _asked(
                 "find them missing. A .jsonl keeps them."
             )
     return run
+
+
+def _drawn(table: Report, path: str) -> Path:
+    """The picture of the comparisons by the first metric."""
+    from cormorant.evaluate.reporting import interval_plot, scatter_plot
+
+    found = table.comparisons[table.metrics[0]]
+    return scatter_plot(found[0], path) if len(found) == 1 else interval_plot(found, path)
+
+
+def _strange(run: Run, golden: Golden, view: Door, args: Namespace) -> str | None:
+    """That the judgements name nothing that was returned, and by what to judge if that is seen."""
+    named = {doc for grades in golden.qrels.values() for doc in grades}
+    returned = dict.fromkeys(doc for query in run.rankings for doc in run.ids(query))
+    if not returned or not named.isdisjoint(returned):
+        return None
+    says = (
+        f"No document that was returned is judged for any query: the judgements name documents "
+        f"such as {next(iter(named))!r}, and the store answers with such as "
+        f"{next(iter(returned))!r}."
+    )
+    if args.by is None:
+        for record in view.get(list(returned)[:100]):
+            field = next((f for f, v in record.metadata.items() if v in named), None)
+            if field is not None:
+                return f"{says} They are the records' {field}: judge with --by {field}."
+    return f"{says} Do they belong together?"
 
 
 def _warn(judged: list[Evaluation], args: Namespace, settings: Settings, console: Console) -> None:

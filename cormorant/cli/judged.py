@@ -71,6 +71,12 @@ def add_questions(parser: ArgumentParser, *, judged: bool = False) -> None:
             help="judgements: TREC's or BEIR's columns, .csv or .jsonl (default: those kept in "
             "the store)",
         )
+        parser.add_argument(
+            "--by",
+            metavar="FIELD",
+            help="judge a hit by this metadata field, such as source, its file, and not by its "
+            "own id",
+        )
     parser.add_argument(
         "--beir",
         metavar="FOLDER",

@@ -86,6 +86,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
                 asked.qrels,
                 space=space,
                 metric=args.metric,
+                by=args.by,
                 holdout=args.holdout,
                 folds=args.folds,
                 seed=args.seed,

@@ -12,7 +12,7 @@ from cormorant.errors import UsageError
 from cormorant.evaluate.run import Ranking
 from cormorant.model import Result
 
-__all__ = ["Duplicates", "Reply", "ranking_of"]
+__all__ = ["Duplicates", "Reply", "field_of", "ranking_of"]
 
 Duplicates = Literal["refuse", "first"]
 
@@ -96,13 +96,27 @@ def _pair(item: Any, by: str | Callable[[Any], str] | None) -> tuple[str, float 
     if callable(by):
         doc = by(item)
     elif by is not None:
-        metadata = getattr(item, "metadata", None)
-        if not isinstance(metadata, Mapping) or by not in metadata:
-            raise UsageError(f"A hit has no metadata field {by!r} to be judged by: {doc!r}.")
-        doc = metadata[by]
+        doc = field_of(item, by, doc)
     if not isinstance(doc, str) or not doc:
         raise UsageError(f"A hit's id must be a text; got {doc!r} in {item!r:.80}. {_ACCEPTED}")
     return doc, None if score is None else float(score)
+
+
+def field_of(item: Any, by: str, name: Any) -> Any:
+    """The metadata field that something is judged by.
+
+    Args:
+        item: A hit or a record.
+        by: The field.
+        name: What the item is called in the error.
+
+    Raises:
+        UsageError: If it has no such field.
+    """
+    metadata = getattr(item, "metadata", None)
+    if not isinstance(metadata, Mapping) or by not in metadata:
+        raise UsageError(f"A hit has no metadata field {by!r} to be judged by: {name!r}.")
+    return metadata[by]
 
 
 def _scored(found: Mapping[str, float | None]) -> Ranking:

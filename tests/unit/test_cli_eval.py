@@ -308,3 +308,45 @@ def test_a_field_to_group_by_needs_a_store(run):
     code, _, err = run("--run", "base.jsonl", "--qrels", "r.qrels", "--groups", "kind")
     assert code == 2
     assert "looked up in a store" in err
+
+
+def test_judgements_that_name_nothing_returned_are_told_with_the_field_they_name(run, tmp_path):
+    with cormorant.open("kb") as store:
+        store.add([{"id": id, "text": text, "metadata": {"file": f"{id}.md"}}
+                   for id, text in DOCS.items()])  # fmt: skip
+    judged = "".join(f"{query} 0 {doc}.md 1\n" for query, (_, doc) in QUERIES.items())
+    (tmp_path / "files.qrels").write_text(judged)
+    argv = ("kb", "--queries", "q.jsonl", "--qrels", "files.qrels")
+    code, _, err = run(*argv)
+    assert code == 0
+    assert "No document that was returned is judged" in err
+    assert "judge with --by file." in err
+    code, out, err = run(*argv, "--by", "file", "--json")
+    assert "No document" not in err
+    assert json.loads(out)["runs"][0]["metrics"]["ndcg@10"] > 0.5
+    (tmp_path / "files.qrels").write_text(judged.replace(".md", ".txt"))
+    assert "Do they belong together?" in run(*argv)[2]
+
+
+def test_a_comparison_is_drawn(run, tmp_path):
+    assert run("kb", *FILES, "--save-run", "base.jsonl")[0] == 0
+    code, _, err = run("kb", *FILES, "--baseline", "base.jsonl", "--plot", "one.svg")
+    assert code == 0
+    assert "drawn: one.svg" in err
+    assert (tmp_path / "one.svg").read_text().lstrip().startswith("<?xml")
+    saved = ("--run", "base.jsonl", "--run", "base.jsonl", "--qrels", "r.qrels")
+    assert run(*saved, "--baseline", "base.jsonl", "--plot", "two.png")[0] == 0
+    assert (tmp_path / "two.png").read_bytes().startswith(b"\x89PNG")
+    for argv, says in (
+        (("kb", *FILES, "--plot", "x.svg"), "give a --baseline"),
+        (("kb", *FILES, "--baseline", "base.jsonl", "--plot", "x.pdf"), ".png or .svg"),
+    ):
+        code, _, err = run(*argv)
+        assert code == 2
+        assert says in err
+
+
+def test_costs_stand_beside_the_metrics(run):
+    code, out, _ = run("kb", *FILES, "--costs", "--format", "markdown")
+    assert code == 0
+    assert out.splitlines()[0].replace(" ", "").endswith("|unjudged@10|ms|")

@@ -354,3 +354,18 @@ class TestScopes:
             assert "1 of 150 questions hold nothing" in kept
             assert "q0" not in kept
             assert "?!" not in kept
+
+
+def test_a_metadata_field_can_be_judged():
+    with cormorant.open(":memory:") as store:
+        names = [f"{a}a{b}o" for a in "bdfgk" for b in "lmnprst"]
+        store.add(
+            {"id": f"{name}#1", "text": f"{name} among others", "metadata": {"page": name}}
+            for name in names
+        )
+        asked, qrels = {n: f"{n} others" for n in names}, {n: {n: 1} for n in names}
+        with pytest.raises(UsageError, match="Nothing can be calibrated"):
+            calibrate(store, asked, qrels)
+        calibrate(store, asked, qrels, by="page").apply(store)
+        hits = store.search(Query(text="balo others", min_score=0.8))
+        assert [hit.id for hit in hits] == ["balo#1"]

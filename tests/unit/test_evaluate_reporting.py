@@ -166,3 +166,28 @@ def test_without_matplotlib_the_pip_line_is_printed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingDependency, match=r"cormorant\[plots\]"):
         scatter_plot(compare(FIRST, BETTER, "ndcg@10"), tmp_path / "a.svg")
+
+
+def test_costs_stand_beside_quality_as_far_as_they_were_measured():
+    from cormorant.evaluate import Cost, judge
+
+    qrels = {str(q): {"a": 1} for q in range(4)}
+    hits = dict.fromkeys(qrels, (("a", 1.0),))
+    chain = Run("chain", hits, costs=dict.fromkeys(qrels, Cost(0.25, tokens=120, usd=0.0004)))
+    store = Run("store", hits, costs=dict.fromkeys(qrels, Cost(0.002)))
+    judged = [judge(each, qrels, "mrr") for each in (chain, store, Run("file", hits))]
+    assert report(judged[0], judged[1:], costs=True).rows() == [
+        ["system", "mrr", "ms", "tokens", "USD"],
+        ["chain", "1.0000", "250.0", "120", "0.000400"],
+        ["store", "1.0000", "2.0", "0", "0.000000"],
+        ["file", "1.0000", "", "", ""],
+    ]
+    assert report(judged[1], costs=True).rows()[0] == ["system", "mrr", "ms"]
+    assert report(judged[2], costs=True).rows()[0] == ["system", "mrr"]
+    assert report(judged[0], judged[1:]).rows()[0] == ["system", "mrr"]
+    for text in (
+        report(judged[0], judged[1:], costs=True).terminal(),
+        report(judged[0], judged[1:], costs=True).latex(),
+        report(judged[0], judged[1:], costs=True).markdown(),
+    ):
+        assert "0.000400" in text

@@ -333,6 +333,34 @@ class TestTune:
             with pytest.raises(ScopeError, match="whole store"):
                 tuned.apply(store.scope(tenant="a"))
 
+    def test_a_metadata_field_is_judged_as_run_system_judges_it(self):
+        store, queries, _ = world(vectors="good")
+        with store:
+            records = list(store.records(with_vectors=True))
+            store.add(
+                {
+                    "id": f"{each.id}{part}",
+                    "text": f"{each.text} {part}",
+                    "vector": each.vector,
+                    "metadata": {"page": f"p{each.id}"},
+                }
+                for each in records
+                for part in "ab"
+            )
+            store.delete([each.id for each in records])
+            qrels = {name: {f"p{name.replace('q', 'd')}": 1} for name in queries}
+            with pytest.raises(UsageError, match="with by, values of a metadata field"):
+                tune(store, queries, qrels)
+            tuned = tune(store, queries, qrels, by="page")
+            assert tuned.evidence["by"] == "tune"
+            as_set = tuned.held_out[AS_SET]
+            assert as_set.means["ndcg@10"] > 0.3
+            for name in as_set.queries:
+                pages = [hit.metadata["page"] for hit in store.search(queries[name])]
+                assert as_set.run.ids(name) == tuple(dict.fromkeys(pages))
+            with pytest.raises(UsageError, match="no metadata field 'sheet'"):
+                tune(store, queries, qrels, by="sheet")
+
     def test_text_alone_with_nothing_to_try_is_refused(self):
         store, queries, qrels = world(vectors="good")
         with store, pytest.raises(UsageError, match="Give embed="):
@@ -430,7 +458,7 @@ class Stop(Exception):
 @pytest.mark.parametrize("grades", [{"d0": 0}, {"elsewhere": 1}, {}])
 def test_judgements_that_nothing_can_be_chosen_by_are_refused(grades):
     store, queries, qrels = world(vectors="good")
-    with store, pytest.raises(UsageError, match="name documents of this store"):
+    with store, pytest.raises(UsageError, match="name records of this store"):
         tune(store, queries, dict.fromkeys(qrels, grades), space=SHARES)
 
 

@@ -56,6 +56,7 @@ def calibrate(
     qrels: Mapping[str, Mapping[str, float]],
     *,
     embed: Callable[[str], VectorLike] | Any = None,
+    by: str | None = None,
     relevant: float = 1,
     holdout: float = 0.3,
     seed: int = 0,
@@ -73,6 +74,8 @@ def calibrate(
         qrels: Judgements. What was not judged counts as not relevant.
         embed: Makes the vector of a query given as text: a function, or an object with
             ``embed_query``. Without it only text searches are calibrated.
+        by: The metadata field that judgements name instead of a record's id, such as its
+            document's: a probability is then that of belonging to a relevant document.
         relevant: The lowest grade that counts as relevant.
         holdout: Share of the questions that the curves are measured on.
         seed: Of the split.
@@ -95,7 +98,7 @@ def calibrate(
         raise UsageError(f"relevant must be a grade above 0; got {relevant!r}.")
     judged = asked_queries(queries, qrels, embed)
     training, held = split(list(judged), holdout=holdout, least=_LEAST, seed=seed)
-    found = ask_all(store, judged, qrels, relevant=relevant)
+    found = ask_all(store, judged, qrels, relevant=relevant, by=by)
     curves: dict[str, Curve] = {}
     measured: dict[str, Quality] = {}
     notes: list[str] = []
@@ -119,6 +122,7 @@ def calibrate(
         "by": "calibrate",
         "questions": len(training),
         "relevant": relevant,
+        **({} if by is None else {"judged_by": by}),
         "holdout": holdout,
         "seed": seed,
         "held_out": {mode: each.to_json() for mode, each in measured.items()},

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.errors import QueryError
+from cormorant.evaluate.answers import field_of
 from cormorant.model import Mode, Query
 from cormorant.store import Candidates, Curve
 
@@ -65,6 +66,7 @@ def ask_all(
     qrels: Mapping[str, Mapping[str, float]],
     *,
     relevant: float,
+    by: str | None = None,
 ) -> Asked:
     """Ask every question, and look each candidate up in the judgements.
 
@@ -76,6 +78,7 @@ def ask_all(
         queries: By id.
         qrels: Judgements.
         relevant: The lowest grade that counts as relevant.
+        by: The metadata field that is judged; None for the record's id.
     """
     seen: dict[str, tuple[Candidates, NDArray[np.bool_]]] = {}
     unsearchable = {}
@@ -90,7 +93,12 @@ def ask_all(
             continue
         judged = qrels[name]
         answers = np.array(
-            [judged.get(record.id, 0) >= relevant for record in candidates.records], np.bool_
+            [
+                judged.get(record.id if by is None else field_of(record, by, record.id), 0)
+                >= relevant
+                for record in candidates.records
+            ],
+            np.bool_,
         )
         # Texts and metadata of all candidates of all questions would fill memory.
         seen[name] = replace(candidates, records=()), answers

@@ -13,6 +13,7 @@ from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.reporting.latex import latex_table
 from cormorant.evaluate.reporting.markdown import markdown_table
 from cormorant.evaluate.reporting.terminal import terminal_table
+from cormorant.evaluate.spending import Spending, spending
 
 __all__ = ["Report", "report"]
 
@@ -30,6 +31,8 @@ class Report:
         comparisons: Metric to the comparison of each system but the baseline, in order.
         queries: How many were judged.
         confidence: Of the tests and intervals.
+        spent: What each run cost, in their order; None where nothing was measured. Empty if costs
+            are not in the table.
     """
 
     systems: tuple[str, ...]
@@ -38,20 +41,40 @@ class Report:
     comparisons: Mapping[str, Sequence[Comparison]]
     queries: int
     confidence: float
+    spent: tuple[Spending | None, ...] = ()
 
     def mark(self, system: int, metric: str) -> str:
         """``+`` if the system is significantly better than the baseline, ``-`` if worse."""
         return _MARKS[self.comparisons[metric][system - 1].verdict] if system else ""
 
     def rows(self) -> list[list[str]]:
-        """Cells as text, the heads first: name, then a mean with its mark for each metric."""
+        """Cells as text, the heads first: name, a mean with its mark for each metric, then costs.
+
+        Costs are those of a query: its median milliseconds, its mean tokens and dollars; what
+        nobody measured is left empty.
+        """
+        heads, costs = self._costs()
         return [
-            ["system", *self.metrics],
+            ["system", *self.metrics, *heads],
             *(
-                [name, *(f"{m:.4f}{self.mark(i, metric)}" for metric, m in self._by_metric(i))]
+                [
+                    name,
+                    *(f"{m:.4f}{self.mark(i, metric)}" for metric, m in self._by_metric(i)),
+                    *costs[i],
+                ]
                 for i, name in enumerate(self.systems)
             ),
         ]
+
+    def _costs(self) -> tuple[list[str], list[list[str]]]:
+        """Heads and cells of the costs; tokens and dollars only where there are some."""
+        known = [each for each in self.spent if each is not None]
+        if not known:
+            return [], [[] for _ in self.systems]
+        heads = ["ms"]
+        heads += ["tokens"] if any(each.tokens for each in known) else []
+        heads += ["USD"] if any(each.usd for each in known) else []
+        return heads, [[_cost(each, head) for head in heads] for each in self.spent]
 
     @property
     def legend(self) -> str:
@@ -95,12 +118,24 @@ class Report:
         return [f"Note: {warning}" for warning in self.warnings]
 
 
+def _cost(spent: Spending | None, head: str) -> str:
+    """What a query costs, as the cell below a head; empty if nobody measured it."""
+    if spent is None:
+        return ""
+    return {
+        "ms": f"{spent.seconds_p50 * 1000:.1f}",
+        "tokens": f"{spent.tokens / spent.queries:.0f}",
+        "USD": f"{spent.usd / spent.queries:.6f}",
+    }[head]
+
+
 def report(
     baseline: Evaluation,
     systems: Sequence[Evaluation] = (),
     metrics: Sequence[str] | None = None,
     *,
     groups: Groups | None = None,
+    costs: bool = False,
     confidence: float = defaults.CONFIDENCE,
     seed: int = defaults.RESAMPLING_SEED,
 ) -> Report:
@@ -112,6 +147,7 @@ def report(
         metrics: Columns; None takes all of the baseline's.
         groups: Queries that rise and fall together, as for
             :func:`~cormorant.evaluate.compare`.
+        costs: Put what a query costs beside its quality: milliseconds, tokens, dollars.
         confidence: Of the tests.
         seed: Of the tests.
 
@@ -145,4 +181,5 @@ def report(
         },
         queries=len(baseline.queries),
         confidence=confidence,
+        spent=tuple(spending(each.run) for each in every) if costs else (),
     )

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -41,6 +42,7 @@ class Settings:
         depth: Hits it reads.
         rerank: See :data:`~cormorant.evaluate.tuning.ranking.Rerank`.
         chunking: For spaces that vary ``chunk_size``.
+        by: The metadata field that is judged; None for the record's id.
     """
 
     store: Searched
@@ -50,6 +52,7 @@ class Settings:
     depth: int
     rerank: Rerank | None
     chunking: Chunking | None
+    by: str | None = None
 
     def digest(self, points: Sequence[Point | None], *further: object) -> str:
         """SHA-256 over all that the values depend on."""
@@ -60,6 +63,8 @@ class Settings:
 
         take([None if point is None else point.to_json() for point in points])
         take([self.metric.name, self.depth, *further])
+        if self.by is not None:
+            take(["by", self.by])
         take(self.qrels)
         for name, query in self.queries.items():
             take([name, query.text, query.resolved_mode, query.filter, query.fusion, query.rrf_k])
@@ -118,7 +123,7 @@ class Bench:
         out: list[dict[str, list[str]]] = [{} for _ in points]
         for numbers in _by_index(points):
             some = [points[number] for number in numbers]
-            with variant(self.settings.store, _index(some), self.settings.chunking) as searched:
+            with self._variant(some) as searched:
                 for name, found in self._ask(searched, some, names):
                     for number, ids in zip(numbers, found, strict=True):
                         out[number][name] = ids
@@ -145,7 +150,7 @@ class Bench:
             if not waiting:
                 continue
             some = [points[number] for number in numbers]
-            with variant(self.settings.store, _index(some), self.settings.chunking) as searched:
+            with self._variant(some) as searched:
                 for number, span in waiting:
                     part = self._judged(searched, some, names[span])
                     if self._journal is not None:
@@ -153,6 +158,11 @@ class Bench:
                     done += part.shape[1]
                     self._progress(done, of)
                     yield numbers, span, part
+
+    def _variant(self, points: Sequence[Point | None]) -> AbstractContextManager[Variant]:
+        return variant(
+            self.settings.store, _index(points), self.settings.chunking, self.settings.by
+        )
 
     def _judged(
         self, searched: Variant, points: Sequence[Point | None], names: Sequence[str]

@@ -158,7 +158,9 @@ def _answers(
         for number, places in zip(numbers, found, strict=True):
             ordered = places if key is None else scored.ordered(places, key.rerank_k)
             named = [ids[place] for place in ordered.tolist()]
-            out[number] = (list(dict.fromkeys(named)) if several else named)[:wanted]
+            # As run_system(…, by=…) has it: of the hits that a search returns, each document once.
+            once = several or variant.by is not None
+            out[number] = (list(dict.fromkeys(named)) if once else named)[:wanted]
     return out
 
 

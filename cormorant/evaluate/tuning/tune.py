@@ -47,6 +47,7 @@ def tune(
     folds: int = 5,
     seed: int = 0,
     embed: Callable[[str], VectorLike] | Any = None,
+    by: str | None = None,
     rerank: Rerank | None = None,
     chunking: Chunking | None = None,
     journal: str | Path | None = None,
@@ -72,6 +73,8 @@ def tune(
         seed: Of the split. The same seed, store, queries and space give the same choice.
         embed: Makes the vector of a query given as text: a function, or an object with
             ``embed_query``. Without it such a query is searched by text alone.
+        by: The metadata field that judgements name instead of a record's id, such as its
+            document's; of several hits with one value the first counts, as in ``run_system``.
         rerank: Scores texts for a question; needed if the space varies ``rerank_k``.
         chunking: How to chunk; needed if the space varies ``chunk_size``.
         journal: A file that keeps what was measured, so that an interrupted tuning can go on.
@@ -106,7 +109,7 @@ def tune(
     hybrid = any(query.resolved_mode == "hybrid" for query in judged.values())
     points, notes = _points(space, depth, hybrid=hybrid)
     training, held = split(list(judged), holdout=holdout, least=2 * folds, seed=seed)
-    settings = Settings(store, judged, dict(qrels), named, depth, rerank, chunking)
+    settings = Settings(store, judged, dict(qrels), named, depth, rerank, chunking, by)
     kept = None
     if journal is not None:
         belongs = settings.digest(points, training)
@@ -119,8 +122,8 @@ def tune(
     if not values.any():
         raise UsageError(
             f"{named.name} is 0 at each of {len(training)} training queries, whatever is tried, so "
-            "nothing can be chosen by it. Do the judgements name documents of this store, and are "
-            "some of them above 0?"
+            "nothing can be chosen by it. Do the judgements name records of this store (or, with "
+            "by, values of a metadata field of theirs), and are some of them above 0?"
         )
     choice = choose(values, points)
     chosen = points[choice.chosen]
@@ -156,6 +159,7 @@ def tune(
             "holdout": holdout,
             "folds": folds,
             "seed": seed,
+            **({} if by is None else {"judged_by": by}),
         },
         notes=(*notes, *(said + example for said, example in noticed), *warned),
         kept_notes=(*notes, *(f"{said}." for said, _ in noticed), *warned),

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias
 
 from cormorant.errors import ConfigError
+from cormorant.evaluate.answers import field_of
 from cormorant.evaluate.tuning.point import Point
 from cormorant.model import Record, StoreProtocol
 from cormorant.store import Candidates, Store
@@ -51,31 +52,38 @@ class Variant:
     Attributes:
         store: With ``candidates``.
         document_of: A record's id to the judged one; None if they are the same.
+        by: The metadata field that is judged instead of an id; None for the id.
     """
 
     store: Searched
     document_of: Callable[[str], str] | None = None
+    by: str | None = None
 
     def ids(self, candidates: Candidates) -> list[str]:
         """Each candidate's id, as the judgements name it."""
+        if self.by is not None:
+            return [str(field_of(each, self.by, each.id)) for each in candidates.records]
         ids = [record.id for record in candidates.records]
         return ids if self.document_of is None else [self.document_of(each) for each in ids]
 
 
 @contextmanager
-def variant(store: Searched, point: Point, chunking: Chunking | None) -> Iterator[Variant]:
+def variant(
+    store: Searched, point: Point, chunking: Chunking | None, by: str | None = None
+) -> Iterator[Variant]:
     """The store a configuration searches; one that is built for it goes when the block ends.
 
     Args:
         store: As it is.
         point: Whose index is wanted.
-        chunking: Needed if it has a ``chunk_size``.
+        chunking: Needed if it has a ``chunk_size``; then a chunk is judged by its document's id.
+        by: The metadata field that the store's own records are judged by.
 
     Raises:
         ConfigError: If the configuration chunks, and nothing says how.
     """
     if not any(each is not None for each in point.index):
-        yield Variant(store)
+        yield Variant(store, by=by)
         return
     if point.chunk_size is not None and chunking is None:
         raise ConfigError(
@@ -95,7 +103,7 @@ def variant(store: Searched, point: Point, chunking: Chunking | None) -> Iterato
     ):
         if point.chunk_size is None or chunking is None:
             _fill(built, store.records(with_vectors=True))
-            yield Variant(built)
+            yield Variant(built, by=by)
         else:
             for batch in _batched(_chunks(chunking, point)):
                 _fill(built, _embedded(batch, chunking))
