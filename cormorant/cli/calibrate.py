@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from cormorant.cli.asking import open_existing
-from cormorant.cli.judged import add_asking, add_questions, add_split, judged_queries
+from cormorant.cli.judged import (
+    add_asking,
+    add_groups,
+    add_questions,
+    add_split,
+    groups_of,
+    judged_queries,
+)
 from cormorant.cli.verb import Verb, add_settings, add_store, scoped
 from cormorant.errors import UsageError
 
@@ -29,6 +36,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="GRADE",
         help="lowest grade that counts as relevant (default: 1)",
     )
+    add_groups(parser)
     add_split(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="measure, and leave the store as it is"
@@ -70,6 +78,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
             asked.queries,
             asked.qrels,
             by=args.by,
+            groups=groups_of(args, asked.qrels, view),
             relevant=args.relevant,
             holdout=args.holdout,
             seed=args.seed,

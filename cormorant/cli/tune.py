@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cormorant.cli.asking import open_existing
-from cormorant.cli.judged import add_asking, add_questions, add_split, judged_queries
+from cormorant.cli.judged import (
+    add_asking,
+    add_groups,
+    add_questions,
+    add_split,
+    groups_of,
+    judged_queries,
+)
 from cormorant.cli.verb import Verb, add_settings, add_store, scoped
 from cormorant.errors import UsageError
 
@@ -39,6 +46,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--metric", default="ndcg@10", metavar="NAME", help="what to maximise (default: ndcg@10)"
     )
+    add_groups(parser)
     add_split(parser)
     parser.add_argument(
         "--folds",
@@ -87,6 +95,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
                 space=space,
                 metric=args.metric,
                 by=args.by,
+                groups=groups_of(args, asked.qrels, view),
                 holdout=args.holdout,
                 folds=args.folds,
                 seed=args.seed,

@@ -17,7 +17,7 @@ from __future__ import annotations
 from cormorant.evaluate.answers import Reply
 from cormorant.evaluate.beir import read_beir, read_beir_corpus, write_beir
 from cormorant.evaluate.calibration import Calibrated, calibrate
-from cormorant.evaluate.comparing import Comparison, Groups, by_field, compare, compare_all
+from cormorant.evaluate.comparing import Comparison, compare, compare_all
 from cormorant.evaluate.diffing import Diff, diff
 from cormorant.evaluate.evaluation import Evaluation
 from cormorant.evaluate.files import (
@@ -32,6 +32,7 @@ from cormorant.evaluate.files import (
 from cormorant.evaluate.formats.trec import parse_qrels
 from cormorant.evaluate.gate import Gate, Verdict, check_gates
 from cormorant.evaluate.golden import Golden
+from cormorant.evaluate.groups import Groups, by_field
 from cormorant.evaluate.judgements import KnownItems, known_items
 from cormorant.evaluate.keeping import forget_golden, keep_golden, kept_golden
 from cormorant.evaluate.metrics.ndcg import mean_ndcg, ndcg

@@ -12,10 +12,10 @@ from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.evaluate.answerable import able, alike, answerable, least, lesser, only_one
 from cormorant.evaluate.comparing.comparison import Comparison, compare
-from cormorant.evaluate.comparing.groups import Groups, grouping
 from cormorant.evaluate.comparing.interval import Interval, bootstrap_interval
 from cormorant.evaluate.comparing.pairing import cut_differently, paired
 from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.groups import Groups, grouping
 from cormorant.evaluate.names import parse_metric
 
 __all__ = ["Gate", "Verdict", "check_gates", "exit_code"]

@@ -67,6 +67,11 @@ def flags(name):
     return {flag for action in parser._actions for flag in action.option_strings}
 
 
+@pytest.mark.parametrize("name", ["eval", "tune", "calibrate"])
+def test_every_verb_that_goes_by_judgements_can_group_and_judge_by_a_field(name):
+    assert flags(name) >= {"--qrels", "--by", "--groups"}
+
+
 @pytest.mark.parametrize("name", JUDGING)
 def test_every_verb_that_judges_has_the_shared_flags(name):
     assert flags(name) >= SHARED

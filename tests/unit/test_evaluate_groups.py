@@ -7,10 +7,24 @@ import pytest
 
 import cormorant
 from cormorant.errors import EvalFileError, UsageError
-from cormorant.evaluate import Evaluation, Run, by_field, compare, compare_all, judge, read_groups
+from cormorant.evaluate import (
+    Evaluation,
+    Point,
+    Run,
+    by_field,
+    calibrate,
+    compare,
+    compare_all,
+    judge,
+    read_groups,
+    tune,
+)
 from cormorant.evaluate import report as reported
-from cormorant.evaluate.comparing import bootstrap_interval, by_records, randomisation_p
-from cormorant.evaluate.comparing.groups import grouping
+from cormorant.evaluate.comparing import bootstrap_interval, randomisation_p
+from cormorant.evaluate.groups import by_records, grouping
+from cormorant.evaluate.splitting import split
+from cormorant.evaluate.tuning import AS_SET
+from cormorant.evaluate.tuning.choosing import choose, cross_validate
 
 
 def evaluated(values, name="a"):
@@ -170,3 +184,50 @@ def test_files_of_groups_that_say_something_else_are_refused(tmp_path, name, tex
     (tmp_path / name).write_text(text)
     with pytest.raises(EvalFileError, match=says):
         read_groups(tmp_path / name)
+
+
+def test_a_group_is_held_out_wholly_or_not_at_all():
+    names = [f"q{i}" for i in range(100)]
+    groups = {name: str(i // 5) for i, name in enumerate(names)}
+    training, held = split(names, holdout=0.3, least=10, seed=0, groups=groups)
+    assert sorted(training + held) == sorted(names)
+    assert len(held) == 30
+    assert not {groups[name] for name in training} & {groups[name] for name in held}
+    # Names of groups do not matter, nor does the order of the names.
+    renamed = {name: f"g{group}" for name, group in groups.items()}
+    assert split(names[::-1], holdout=0.3, least=10, seed=0, groups=renamed) == (training, held)
+    with pytest.raises(UsageError, match=r"20 groups of judged queries.*leave 14"):
+        split(names, holdout=0.3, least=15, seed=0, groups=groups)
+
+
+def test_folds_part_no_group_and_noise_is_that_of_groups():
+    rng = np.random.default_rng(2)
+    # One configuration gains .02 in each of 20 groups, give or take .1 a group: noise.
+    gains = np.repeat(rng.normal(0.02, 0.1, 20), 10)
+    values = np.stack([np.full(200, 0.5), 0.5 + gains])
+    points = [None, Point(vector_weight=0.7)]
+    among = grouping([f"q{i}" for i in range(200)], {f"q{i}": str(i // 10) for i in range(200)}, {})
+    by_query, by_group = choose(values, points), choose(values, points, among)
+    mean, error = gains.mean(), gains.reshape(20, 10).mean(axis=1).std(ddof=1) / 20**0.5
+    assert 0 < mean <= error
+    assert by_query.chosen == 1
+    assert by_group.chosen == 0
+    folds = cross_validate(values, points, folds=6, among=among)
+    assert sum(fold.queries for fold in folds) == 200
+    assert all(fold.queries % 10 == 0 for fold in folds)
+
+
+def test_tuning_and_calibration_keep_groups_apart():
+    with cormorant.open(":memory:", language="none") as store:
+        stems = [f"{a}a{b}ind" for a in "bdfgklmp" for b in "nrstv"]
+        store.add({"id": stem, "text": f"{stem}ing"} for stem in stems)
+        asked = {f"{stem}{n}": f"{stem}{end}" for stem in stems for n, end in enumerate(["", "ed"])}
+        qrels = {name: {name[:-1]: 1} for name in asked}
+        tuned = tune(store, asked, qrels, space={"language": ["english"]}, groups="records")
+        assert tuned.evidence["groups"] == 40
+        held = tuned.held_out[AS_SET].queries
+        assert {f"{name[:-1]}{n}" for name in held for n in range(2)} == set(held)
+        assert tuned.comparison.groups == len(held) // 2
+        done = calibrate(store, {n: n[:-1] + "ing" for n in asked}, qrels, groups="records")
+        assert done.calibration.evidence["groups"] == 40
+        assert done.quality["text"].questions % 2 == 0

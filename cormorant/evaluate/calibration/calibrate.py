@@ -11,6 +11,7 @@ from cormorant.evaluate.asked import asked_queries
 from cormorant.evaluate.calibration.isotonic import isotonic
 from cormorant.evaluate.calibration.pairs import Asked, ask_all
 from cormorant.evaluate.calibration.quality import Quality, quality
+from cormorant.evaluate.groups import Groups, group_names
 from cormorant.evaluate.splitting import split
 from cormorant.evaluate.whole import need_whole
 from cormorant.model import Mode, Query, VectorLike
@@ -57,6 +58,7 @@ def calibrate(
     *,
     embed: Callable[[str], VectorLike] | Any = None,
     by: str | None = None,
+    groups: Groups | None = None,
     relevant: float = 1,
     holdout: float = 0.3,
     seed: int = 0,
@@ -76,6 +78,8 @@ def calibrate(
             ``embed_query``. Without it only text searches are calibrated.
         by: The metadata field that judgements name instead of a record's id, such as its
             document's: a probability is then that of belonging to a relevant document.
+        groups: Queries that belong together, as for :func:`~cormorant.evaluate.compare`: a group is
+            wholly held out or not at all.
         relevant: The lowest grade that counts as relevant.
         holdout: Share of the questions that the curves are measured on.
         seed: Of the split.
@@ -97,7 +101,8 @@ def calibrate(
     if not number or not relevant > 0:
         raise UsageError(f"relevant must be a grade above 0; got {relevant!r}.")
     judged = asked_queries(queries, qrels, embed)
-    training, held = split(list(judged), holdout=holdout, least=_LEAST, seed=seed)
+    named = group_names(list(judged), groups, qrels)
+    training, held = split(list(judged), holdout=holdout, least=_LEAST, seed=seed, groups=named)
     found = ask_all(store, judged, qrels, relevant=relevant, by=by)
     curves: dict[str, Curve] = {}
     measured: dict[str, Quality] = {}
@@ -123,6 +128,7 @@ def calibrate(
         "questions": len(training),
         "relevant": relevant,
         **({} if by is None else {"judged_by": by}),
+        **({} if named is None else {"groups": len(set(named.values()))}),
         "holdout": holdout,
         "seed": seed,
         "held_out": {mode: each.to_json() for mode, each in measured.items()},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cormorant.evaluate.comparing.comparison import Comparison, Moved, compare, compare_all
-from cormorant.evaluate.comparing.groups import Groups, by_field, by_records
 from cormorant.evaluate.comparing.holes import Holes, holes
 from cormorant.evaluate.comparing.holm import holm
 from cormorant.evaluate.comparing.interval import Interval, bootstrap_interval
@@ -11,13 +10,10 @@ from cormorant.evaluate.comparing.randomisation import randomisation_p
 
 __all__ = [
     "Comparison",
-    "Groups",
     "Holes",
     "Interval",
     "Moved",
     "bootstrap_interval",
-    "by_field",
-    "by_records",
     "compare",
     "compare_all",
     "holes",

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from cormorant import defaults
 from cormorant.errors import UsageError
-from cormorant.evaluate.comparing.groups import Grouping, Groups, grouping
 from cormorant.evaluate.comparing.holes import Holes, holes
 from cormorant.evaluate.comparing.holm import holm
 from cormorant.evaluate.comparing.interval import Interval, bootstrap_interval
 from cormorant.evaluate.comparing.pairing import cut_differently, named, paired
 from cormorant.evaluate.comparing.randomisation import randomisation_p
 from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.groups import Grouping, Groups, grouping
 from cormorant.evaluate.names import parse_metric
 
 __all__ = ["Comparison", "Moved", "compare", "compare_all"]

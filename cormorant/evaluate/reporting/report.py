@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.evaluate.comparing.comparison import Comparison, compare_all
-from cormorant.evaluate.comparing.groups import Groups
 from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.groups import Groups
 from cormorant.evaluate.reporting.latex import latex_table
 from cormorant.evaluate.reporting.markdown import markdown_table
 from cormorant.evaluate.reporting.terminal import terminal_table

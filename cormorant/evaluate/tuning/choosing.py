@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cormorant.evaluate.groups import Grouping
 from cormorant.evaluate.tuning.point import Point, simplicity
 
 __all__ = ["Choice", "Fold", "choose", "cross_validate"]
@@ -44,7 +45,11 @@ class Fold:
     queries: int
 
 
-def choose(values: NDArray[np.float64], points: Sequence[Point | None]) -> Choice:
+def choose(
+    values: NDArray[np.float64],
+    points: Sequence[Point | None],
+    among: Grouping | None = None,
+) -> Choice:
     """The simplest configuration within one standard error of the best.
 
     Within noise is whose paired differences to the best have a mean of at most one standard
@@ -53,6 +58,7 @@ def choose(values: NDArray[np.float64], points: Sequence[Point | None]) -> Choic
     Args:
         values: Of each configuration at each query, shape (points, queries); higher is better.
         points: The configurations, in the order of the rows.
+        among: The queries in groups; the standard error is then one over groups.
 
     Source:
         Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984, section
@@ -66,14 +72,19 @@ def choose(values: NDArray[np.float64], points: Sequence[Point | None]) -> Choic
     # Sums of the same values in another order differ in the last digits: those are ties.
     best = next(number for number in order if means[number] >= top - 1e-12)
     apart = values[best] - values
-    error = apart.std(axis=1, ddof=1) / math.sqrt(values.shape[1])
+    told = apart if among is None else np.stack([among.witnesses(row) for row in apart])
+    error = told.std(axis=1, ddof=1) / math.sqrt(told.shape[1])
     near = apart.mean(axis=1) <= error + 1e-12
     chosen = next(number for number in order if near[number])
     return Choice(chosen, best, int(np.count_nonzero(near)))
 
 
 def cross_validate(
-    values: NDArray[np.float64], points: Sequence[Point | None], *, folds: int
+    values: NDArray[np.float64],
+    points: Sequence[Point | None],
+    *,
+    folds: int,
+    among: Grouping | None = None,
 ) -> tuple[Fold, ...]:
     """What does choosing gain on queries that had no part in the choice?
 
@@ -82,15 +93,19 @@ def cross_validate(
             it is set.
         points: As in :func:`choose`.
         folds: Parts; each is judged by what the others choose.
+        among: The queries in groups, none of which is parted.
 
     Source:
         Stone, Cross-validatory choice and assessment of statistical predictions, J. R.
         Statist. Soc. B 36(2), 1974.
     """
     out = []
-    for part in np.array_split(np.arange(values.shape[1]), folds):
-        others = np.delete(values, part, axis=1)
-        chosen = choose(others, points).chosen
+    units = among or Grouping(np.arange(values.shape[1]), values.shape[1])
+    for numbers in np.array_split(np.arange(units.count), folds):
+        inside = np.isin(units.numbers, numbers)
+        part, others = np.flatnonzero(inside), np.flatnonzero(~inside)
+        rest = None if among is None else among.part(others)
+        chosen = choose(values[:, others], points, rest).chosen
         gain = float((values[chosen, part] - values[0, part]).mean())
         out.append(Fold(points[chosen], gain, len(part)))
     return tuple(out)

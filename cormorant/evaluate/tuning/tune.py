@@ -12,6 +12,7 @@ from cormorant.errors import UsageError
 from cormorant.evaluate.asked import asked_queries
 from cormorant.evaluate.comparing import Comparison, compare
 from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.groups import Groups, group_names, grouping
 from cormorant.evaluate.names import NamedMetric, parse_metric
 from cormorant.evaluate.run import Run
 from cormorant.evaluate.scoring import judge
@@ -48,6 +49,7 @@ def tune(
     seed: int = 0,
     embed: Callable[[str], VectorLike] | Any = None,
     by: str | None = None,
+    groups: Groups | None = None,
     rerank: Rerank | None = None,
     chunking: Chunking | None = None,
     journal: str | Path | None = None,
@@ -75,6 +77,8 @@ def tune(
             ``embed_query``. Without it such a query is searched by text alone.
         by: The metadata field that judgements name instead of a record's id, such as its
             document's; of several hits with one value the first counts, as in ``run_system``.
+        groups: Queries that rise and fall together, as for :func:`~cormorant.evaluate.compare`: a
+            group is wholly held out or not at all, and counts once.
         rerank: Scores texts for a question; needed if the space varies ``rerank_k``.
         chunking: How to chunk; needed if the space varies ``chunk_size``.
         journal: A file that keeps what was measured, so that an interrupted tuning can go on.
@@ -108,7 +112,11 @@ def tune(
     judged = asked_queries(queries, qrels, embed)
     hybrid = any(query.resolved_mode == "hybrid" for query in judged.values())
     points, notes = _points(space, depth, hybrid=hybrid)
-    training, held = split(list(judged), holdout=holdout, least=2 * folds, seed=seed)
+    named_groups = group_names(list(judged), groups, qrels)
+    training, held = split(
+        list(judged), holdout=holdout, least=2 * folds, seed=seed, groups=named_groups
+    )
+    among = grouping(training, named_groups, qrels)
     settings = Settings(store, judged, dict(qrels), named, depth, rerank, chunking, by)
     kept = None
     if journal is not None:
@@ -125,16 +133,20 @@ def tune(
             "nothing can be chosen by it. Do the judgements name records of this store (or, with "
             "by, values of a metadata field of theirs), and are some of them above 0?"
         )
-    choice = choose(values, points)
+    choice = choose(values, points, among)
     chosen = points[choice.chosen]
     means = values.mean(axis=1).tolist()
     evaluations = _held_out(bench, chosen, held, hybrid=hybrid)
     comparison = None
     if chosen is not None:
-        comparison = compare(evaluations[AS_SET], evaluations[chosen.says], named.name)
+        comparison = compare(
+            evaluations[AS_SET], evaluations[chosen.says], named.name, groups=named_groups
+        )
     better = comparison is not None and comparison.verdict == "better"
     recommended = chosen if better else None
-    legs = _beside_legs(evaluations, recommended, named.name) if hybrid else ()
+    legs: tuple[Comparison, ...] = ()
+    if hybrid:
+        legs = _beside_legs(evaluations, recommended, named.name, named_groups)
     noticed = _noticed(bench.ledger, len(judged))
     # They name no question: each was asked, and none failed.
     warned = () if comparison is None else comparison.warnings
@@ -148,7 +160,7 @@ def tune(
             within=choice.within,
             best=points[choice.best],
             means=dict(zip(points, means, strict=True)),
-            folds=cross_validate(values, points, folds=folds),
+            folds=cross_validate(values, points, folds=folds, among=among),
         ),
         held_out=evaluations,
         comparison=comparison,
@@ -160,6 +172,7 @@ def tune(
             "folds": folds,
             "seed": seed,
             **({} if by is None else {"judged_by": by}),
+            **({} if named_groups is None else {"groups": len(set(named_groups.values()))}),
         },
         notes=(*notes, *(said + example for said, example in noticed), *warned),
         kept_notes=(*notes, *(f"{said}." for said, _ in noticed), *warned),
@@ -224,11 +237,16 @@ def _run(name: str, point: Point | None, answers: Mapping[str, Sequence[str]]) -
 
 
 def _beside_legs(
-    evaluations: Mapping[str, Evaluation], recommended: Point | None, metric: str
+    evaluations: Mapping[str, Evaluation],
+    recommended: Point | None,
+    metric: str,
+    groups: Groups | None,
 ) -> tuple[Comparison, ...]:
     name = AS_SET if recommended is None else recommended.says
     return tuple(
-        compare(evaluations[leg], evaluations[name], metric) for leg in _LEGS if leg != name
+        compare(evaluations[leg], evaluations[name], metric, groups=groups)
+        for leg in _LEGS
+        if leg != name
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cormorant.errors import UsageError
 from cormorant.store.door import Door
 
-__all__ = ["Grouping", "Groups", "by_field", "by_records", "grouping"]
+__all__ = ["Grouping", "Groups", "by_field", "by_records", "group_names", "grouping"]
 
 Groups: TypeAlias = Mapping[str, str] | Literal["records"]
 """Query id to the name of its group; or ``records``: questions with a relevant record in common."""
@@ -65,6 +65,11 @@ class Grouping:
         mean = float(values.mean())
         made: NDArray[np.float64] = mean + (self.totals(values) - mean * sizes) / sizes.mean()
         return made
+
+    def part(self, places: NDArray[np.int64]) -> Grouping:
+        """The groups of some of the queries."""
+        found, numbers = np.unique(self.numbers[places], return_inverse=True)
+        return Grouping(numbers.astype(np.int64), len(found))
 
     def any(self, marked: NDArray[np.bool_]) -> int:
         """How many groups hold a query that is marked."""
@@ -119,6 +124,25 @@ def grouping(
             "questions about more records, or leave groups out."
         )
     return Grouping(np.array(made, dtype=np.int64), len(numbers))
+
+
+def group_names(
+    queries: Sequence[str], groups: Groups | None, qrels: Mapping[str, Mapping[str, float]]
+) -> dict[str, str] | None:
+    """Each of these queries with the name of its group; None if each stands for itself.
+
+    Args:
+        queries: Whose.
+        groups: As the caller gave them.
+        qrels: Read for ``records``.
+
+    Raises:
+        UsageError: As :func:`grouping`.
+    """
+    made = grouping(queries, groups, qrels)
+    if made is None:
+        return None
+    return dict(zip(queries, map(str, made.numbers.tolist()), strict=True))
 
 
 def by_records(qrels: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
