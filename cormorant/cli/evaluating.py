@@ -136,6 +136,8 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
             baseline = replace(baseline, name=f"{baseline.name} (baseline)")
         first = [judge(baseline, qrels, metrics)]
     _warn(judged, args, settings, console)
+    if groups is None and (first or len(judged) > 1):
+        _tell_groups(qrels, console)
     table = report(
         (first + judged)[0], (first + judged)[1:], metrics, groups=groups, costs=args.costs
     )
@@ -275,6 +277,19 @@ def _asked(
                 "find them missing. A .jsonl keeps them."
             )
     return run
+
+
+def _tell_groups(qrels: Qrels, console: Console) -> None:
+    """Say so if the questions are plainly not independent of each other."""
+    from cormorant.evaluate.groups import by_records
+
+    apart = by_records(qrels)
+    groups = len(set(apart.values()))
+    if groups <= len(apart) / 2:
+        console.note(
+            f"{len(apart)} questions are about {groups} records, and count as independent: "
+            "differences look surer than they are. --groups records counts a record's once."
+        )
 
 
 def _drawn(table: Report, path: str) -> Path:

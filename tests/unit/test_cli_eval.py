@@ -303,6 +303,13 @@ def test_questions_in_groups_count_as_one(run, tmp_path, groups):
     assert "40 queries are in 3 groups" in err
 
 
+def test_questions_that_plainly_belong_together_are_told_of(run):
+    assert "--groups" not in run("kb", *FILES, "--save-run", "base.jsonl")[2]
+    argv = ("kb", *FILES, "--baseline", "base.jsonl")
+    assert "40 questions are about 3 records" in run(*argv)[2]
+    assert "questions are about" not in run(*argv, "--groups", "records")[2]
+
+
 def test_a_field_to_group_by_needs_a_store(run):
     assert run("kb", *FILES, "--save-run", "base.jsonl")[0] == 0
     code, _, err = run("--run", "base.jsonl", "--qrels", "r.qrels", "--groups", "kind")
