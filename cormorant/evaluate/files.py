@@ -6,8 +6,9 @@ TREC's format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from cormorant.errors import EvalFileError
 from cormorant.evaluate.formats.json_lines import (
@@ -18,7 +19,7 @@ from cormorant.evaluate.formats.json_lines import (
     parse_json_run,
 )
 from cormorant.evaluate.formats.lines import opened, wrote
-from cormorant.evaluate.formats.rows import groups_of, qrels_of, queries_of
+from cormorant.evaluate.formats.rows import Rows, groups_of, qrels_of, queries_of
 from cormorant.evaluate.formats.tables import (
     csv_qrels,
     csv_queries,
@@ -116,15 +117,7 @@ def read_queries(path: str | Path) -> dict[str, str]:
         >>> read_queries("queries.jsonl")
         {'q1': 'who dives?'}
     """
-    name, ending = str(path), _ending(path)
-    if ending not in _QUERY_ENDINGS:
-        raise _not_kept_in("Queries", path)
-    with opened(path) as lines:
-        if ending == ".csv":
-            return queries_of(csv_rows(lines, name=name), name=name)
-        if ending == ".jsonl":
-            return queries_of(json_rows(lines, name=name), name=name)
-        return parse_tsv_queries(lines, name=name)
+    return _by_query(path, "Queries", queries_of, parse_tsv_queries)
 
 
 def read_groups(path: str | Path) -> dict[str, str]:
@@ -144,15 +137,7 @@ def read_groups(path: str | Path) -> dict[str, str]:
         >>> read_groups("groups.jsonl")
         {'q1': 'fish'}
     """
-    name, ending = str(path), _ending(path)
-    if ending not in _QUERY_ENDINGS:
-        raise _not_kept_in("Groups", path)
-    with opened(path) as lines:
-        if ending == ".csv":
-            return groups_of(csv_rows(lines, name=name), name=name)
-        if ending == ".jsonl":
-            return groups_of(json_rows(lines, name=name), name=name)
-        return parse_tsv_groups(lines, name=name)
+    return _by_query(path, "Groups", groups_of, parse_tsv_groups)
 
 
 def write_queries(queries: Mapping[str, str], path: str | Path) -> None:
@@ -235,6 +220,27 @@ def write_run(run: Run, path: str | Path) -> None:
 
 
 _QUERY_ENDINGS = (".csv", ".jsonl", ".tsv")
+
+
+class _OfRows(Protocol):
+    def __call__(self, rows: Rows, *, name: str) -> dict[str, str]: ...
+
+
+class _OfLines(Protocol):
+    def __call__(self, lines: Iterable[str], *, name: str) -> dict[str, str]: ...
+
+
+def _by_query(path: str | Path, what: str, of_rows: _OfRows, of_tsv: _OfLines) -> dict[str, str]:
+    """Something said of each query, from any of the formats that hold queries."""
+    name, ending = str(path), _ending(path)
+    if ending not in _QUERY_ENDINGS:
+        raise _not_kept_in(what, path)
+    with opened(path) as lines:
+        if ending == ".csv":
+            return of_rows(csv_rows(lines, name=name), name=name)
+        if ending == ".jsonl":
+            return of_rows(json_rows(lines, name=name), name=name)
+        return of_tsv(lines, name=name)
 
 
 def _ending(path: str | Path) -> str:
