@@ -16,6 +16,8 @@ __all__ = [
     "CALLS_AT_ONCE",
     "CHECKPOINT_MAX_DELTAS",
     "CHECKPOINT_MIN_ROWS",
+    "CHUNK_OVERLAP",
+    "CHUNK_SIZE",
     "CONFIDENCE",
     "CROSS_ENCODER_BATCH",
     "DECAY_RATE",
@@ -167,6 +169,8 @@ REWRITE_SHARE: Final = 0.5  # the same, of a model that rewrites the question be
 MAX_STRAGGLERS: Final = 16  # late calls of one stage still running, before it is asked no more
 
 # Sync and embedding work, ``cormorant.ingest``
+CHUNK_SIZE: Final = 500  # characters; a start that LangChain's users recommend
+CHUNK_OVERLAP: Final = 50  # the same: a tenth of the size
 EMBEDDING_BATCH_TEXTS: Final = 96  # in one request; the most that Cohere takes
 EMBEDDING_BATCH_TOKENS: Final = 50_000  # in one request; OpenAI takes 300,000, Voyage 120,000
 EMBEDDING_CALLS_AT_ONCE: Final = 4  # requests in flight; the local model takes one at a time

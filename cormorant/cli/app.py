@@ -24,6 +24,7 @@ from cormorant.cli import (
     judge,
     optimize,
     search,
+    sync,
     traces,
     tune,
     why_not,
@@ -37,6 +38,7 @@ __all__ = ["VERBS", "build_parser", "main"]
 
 VERBS: tuple[Verb, ...] = (
     add.VERB,
+    sync.VERB,
     search.VERB,
     explain.VERB,
     why_not.VERB,

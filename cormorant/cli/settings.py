@@ -104,6 +104,12 @@ SETTINGS: dict[str, Setting] = {
             "else do not)",
         ),
         Setting(
+            "prices",
+            str,
+            None,
+            "price table of your own, as FILE (default: the list prices that are shipped)",
+        ),
+        Setting(
             "lock_timeout",
             float,
             defaults.LOCK_TIMEOUT_S,

@@ -96,7 +96,7 @@ def add_scope(parser: ArgumentParser) -> None:
 def add_settings(parser: ArgumentParser, *names: str) -> None:
     """Flags for settings, which can also be given by variable and in cormorant.toml."""
     short = {"top_k": ["-k"]}
-    metavar = {"embedder": "SPEC", "language": "NAME", "lock_timeout": "SECONDS"}
+    metavar = {"embedder": "SPEC", "language": "NAME", "lock_timeout": "SECONDS", "prices": "FILE"}
     for name in names:
         setting = SETTINGS[name]
         parser.add_argument(

@@ -20,7 +20,7 @@ from cormorant.errors import CormorantError, EmbeddingError, RecordError
 from cormorant.ingest.ledger import Ledger, Version
 from cormorant.ingest.manifest import Kept, Manifest, Place
 from cormorant.ingest.report import Failed
-from cormorant.ingest.sources import Chunker, Source
+from cormorant.ingest.sources import ChunkerLike, Source
 from cormorant.storage import decode_metadata, encode_metadata
 from cormorant.store.door import Door
 
@@ -101,7 +101,7 @@ class Cutter:
         store: Door,
         manifest: Manifest,
         ledger: Ledger,
-        chunker: Chunker,
+        chunker: ChunkerLike,
         *,
         collection: str,
         vectors: bool,
@@ -247,7 +247,7 @@ class _Digests:
             yield document
 
 
-def settings_digest(chunker: Chunker) -> str:
+def settings_digest(chunker: ChunkerLike) -> str:
     """The way a chunker cuts, as a digest."""
     written = json.dumps(chunker.settings(), sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(f"{type(chunker).__name__}\0{written}".encode()).hexdigest()[:32]

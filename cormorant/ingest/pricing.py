@@ -6,6 +6,7 @@ taken for free.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from cormorant import defaults
 from cormorant.errors import ConfigError
 from cormorant.ranges import check_number, check_whole
 
-__all__ = ["Price", "PriceTable"]
+__all__ = ["Price", "PriceTable", "usd_text"]
 
 _FIELDS: Final = ("provider", "model", "dimensions", "usd_per_million_tokens")
 _MILLION: Final = 1_000_000
@@ -119,6 +120,21 @@ class PriceTable:
                     if row.model.lower() == provider or len(alone) == 1:
                         return row
         return None
+
+
+def usd_text(usd: float) -> str:
+    """Dollars as people read them: whole ones plain, cents from a dollar on, else two digits.
+
+    Example:
+        >>> [usd_text(usd) for usd in (10.0, 1234.5, 0.0042, 0.0)]
+        ['$10', '$1,234.50', '$0.0042', '$0']
+    """
+    if usd == round(usd):
+        return f"${usd:,.0f}"
+    if usd >= 1:
+        return f"${usd:,.2f}"
+    places = max(2, 1 - math.floor(math.log10(usd)))
+    return f"${usd:.{places}f}"
 
 
 def _rows(written: str, where: str) -> list[Price]:

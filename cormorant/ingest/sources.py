@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from langchain_core.documents import Document
 
-__all__ = ["Chunker", "ReadSource", "Source"]
+__all__ = ["ChunkerLike", "ReadSource", "Source"]
 
 
 class Source(Protocol):
@@ -30,7 +30,7 @@ class Source(Protocol):
         """Read it. Any ``CormorantError`` or ``OSError`` raised here is this source's alone."""
 
 
-class Chunker(Protocol):
+class ChunkerLike(Protocol):
     """Cuts documents into chunks, always alike for the same settings."""
 
     def chunk(self, documents: Any) -> Iterator[Document]:

@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cormorant import defaults
 from cormorant.errors import ConfigError, NotFound, UsageError
+from cormorant.ingest.chunkers import RecursiveChunker
 from cormorant.ingest.cutting import Broken, Change, Cutter, Gone, Piece, Same
 from cormorant.ingest.embedding import EmbeddingWork
+from cormorant.ingest.folders import list_folder
 from cormorant.ingest.ledger import Ledger
 from cormorant.ingest.manifest import Manifest
 from cormorant.ingest.pricing import PriceTable
 from cormorant.ingest.report import Failed, Progress, SyncReport
-from cormorant.ingest.sources import Chunker, ReadSource, Source
+from cormorant.ingest.sources import ChunkerLike, Source
 from cormorant.ingest.tokens import token_count
 from cormorant.ingest.turn import turn
 from cormorant.ingest.writing import Transaction, compose
 from cormorant.langchain.calls.steps import Call, Steps, arun, in_thread, run
 from cormorant.langchain.embedder import Embedder, check_embedding
+from cormorant.langchain.embeddings.caching import Caching
 from cormorant.langchain.embeddings.naming import model_name
 from cormorant.langchain.guard import Guard
 from cormorant.store.door import Door
@@ -49,7 +52,7 @@ def sync(
     store: Door,
     embedder: Embeddings | None = None,
     *,
-    chunker: Chunker | None = None,
+    chunker: ChunkerLike | None = None,
     name: str | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -75,10 +78,10 @@ def sync(
         folder: A folder of files; or sources of another kind, all of them.
         store: An open store, or a scoped view of one: then only that scope's records are touched.
         embedder: Makes the vectors; None for a store searched by text alone.
-        chunker: Cuts; None takes the recursive one with its defaults.
+        chunker: Cuts; None takes :class:`RecursiveChunker` with its defaults.
         name: Of the collection: the same sources under the same name are kept in step. None takes
             the folder's absolute path, so that two folders in one store do not touch each other.
-        include: Patterns of files, as :func:`cormorant.ingest.files.walk` takes them.
+        include: Shell patterns of relative paths, such as ``guide/*``; without any, all text files.
         exclude: The same, of files to pass over.
         allow_empty: Delete everything if the folder is empty.
         confirm: Asked in that case, with how many sources would go; True lets them.
@@ -123,7 +126,7 @@ def _steps(
     store: Door,
     embedder: Embeddings | None = None,
     *,
-    chunker: Chunker | None = None,
+    chunker: ChunkerLike | None = None,
     name: str | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -146,6 +149,8 @@ def _steps(
         )
     if embedder is not None:
         check_embedding(embedder, "embedder")
+    cache = embedder if isinstance(embedder, Caching) else None
+    known = 0 if cache is None else cache.hits
     running = _Run(store, progress=progress, stop=stop, dry_run=dry_run)
     mine = running.started
     wrapped = None if embedder is None else wrap(embedder, store)
@@ -159,7 +164,7 @@ def _steps(
         sources, collection, failed = yield in_thread(
             partial(_listed, folder, name, include, exclude)
         )
-        made = chunker if chunker is not None else _default_chunker()
+        made = chunker if chunker is not None else RecursiveChunker()
         yield in_thread(
             partial(running.begin, sources, collection, failed, made, wrapped, verify=verify)
         )
@@ -180,6 +185,8 @@ def _steps(
         table = prices if prices is not None else PriceTable.load()
         price = table.find(price_as, None if embedder is None else model_name(embedder))
         tokens = running.tokens if embedding is None else embedding.tokens
+        if cache is not None:
+            tokens = running.take_off(cache.hits - known, tokens)
         usd = 0.0 if not tokens else None if price is None else price.build_usd(tokens)
         return running.report(tokens, usd, time.monotonic() - mine)
     finally:
@@ -214,6 +221,7 @@ class _Run:
         self._stopped = False
         self._counts: Counter[str] = Counter()
         self._failed: list[Failed] = []
+        self._notes: list[str] = []
         self._come: Counter[str] = Counter()  # text digests of sources that are new
         self._went: Counter[str] = Counter()  # and of those that are gone
         self._reckoned: set[str] = set()
@@ -225,7 +233,7 @@ class _Run:
         sources: list[Source],
         collection: str,
         failed: list[Failed],
-        chunker: Chunker,
+        chunker: ChunkerLike,
         embedder: Embedder | None,
         *,
         verify: bool,
@@ -355,10 +363,18 @@ class _Run:
         self._counts["embedded"] += count
         self._tell()
 
+    def take_off(self, hits: int, tokens: int) -> int:
+        """Texts that a cache answered were not embedded; their tokens are taken off by share."""
+        given = self._counts["embedded"]
+        self._counts["embedded"] = given - hits
+        if hits:
+            self._notes.append(f"A cache had the vectors of {hits:,} further texts.")
+        return round(tokens * (given - hits) / given) if given else 0
+
     def report(self, tokens: int, usd: float | None, seconds: float) -> SyncReport:
         """What was done."""
         moved = (self._come & self._went).total()
-        notes = []
+        notes = self._notes
         if self._stopped:
             notes.append("It was stopped before the end; the next sync goes on from there.")
         others = {place.collection for place in self._ledger.kept} - {self._collection}
@@ -427,8 +443,8 @@ def _listed(
         root = Path(folder)
         if not root.is_dir():
             raise NotFound(f"{root} is no folder. Name the folder whose files are to be synced.")
-        found, failed = _files(root, include, exclude)
-        return found, name or str(root.resolve()), failed
+        listing = list_folder(root, include, exclude)
+        return [*listing.sources], name or str(root.resolve()), listing.failed
     if name is None:
         raise ConfigError(
             "Sources that are no folder need a name for their collection: name='wiki'."
@@ -438,25 +454,6 @@ def _listed(
     if twice:
         raise UsageError(f"The source {twice[0]!r} comes twice; each needs a name of its own.")
     return sources, name, []
-
-
-def _files(
-    root: Path, include: Sequence[str], exclude: Sequence[str]
-) -> tuple[list[Source], list[Failed]]:
-    from cormorant.ingest.files import walk
-    from cormorant.ingest.loaders import load
-
-    sources: list[Source] = [
-        ReadSource(file.source, file.size_bytes, file.modified, partial(load, file))
-        for file in walk(root, include=include, exclude=exclude)
-    ]
-    return sources, []
-
-
-def _default_chunker() -> Chunker:
-    from cormorant.ingest.chunkers import RecursiveChunker
-
-    return RecursiveChunker()
 
 
 def _under(source: str, unread: Sequence[str]) -> bool:

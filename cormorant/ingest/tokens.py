@@ -10,10 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from langchain_core.embeddings import Embeddings
+
+from cormorant.errors import EmbeddingError
 from cormorant.langchain.embeddings.naming import uncached
 from cormorant.langchain.retrievers.document_compressors.token_budget import estimate_tokens
 
-__all__ = ["ESTIMATE", "TokenCount", "token_count"]
+__all__ = ["ESTIMATE", "NamedEmbeddings", "TokenCount", "token_count"]
 
 ESTIMATE: Final = "an estimate by script"
 _PROBE: Final = "tides turn"
@@ -69,3 +72,30 @@ def _candidates(inner: Any) -> list[tuple[Callable[[str], int], str]]:
 
 def _lengths(encode: Callable[[str], Any]) -> Callable[[str], int]:
     return lambda text: len(encode(text))
+
+
+class NamedEmbeddings(Embeddings):
+    """An embedder of which only the name is known: enough to reckon, not to embed.
+
+    Args:
+        model_name: Its specification or name.
+    """
+
+    def __init__(self, model_name: str) -> None:
+        self.model_name = model_name
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Refused.
+
+        Raises:
+            EmbeddingError: Always.
+        """
+        raise EmbeddingError(
+            f"{self.model_name!r} is only a name here, for reckoning {len(texts)} texts; it embeds "
+            "nothing.",
+            model=self.model_name,
+        )
+
+    def embed_query(self, text: str) -> list[float]:
+        """Refused, as :meth:`embed_documents`."""
+        return self.embed_documents([text])[0]

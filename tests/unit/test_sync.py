@@ -369,9 +369,9 @@ def test_stopped_it_says_so(tree, store, embedder):
 def test_wrong_calls_are_refused(tree, store, embedder, tmp_path):
     with pytest.raises(ConfigError, match="name="):
         sync(tree.sources(), store, embedder, chunker=Paragraphs())
+    doubled = [*tree.sources(), *tree.sources()]
     with pytest.raises(UsageError, match="twice"):
-        go_twice = [*tree.sources(), *tree.sources()]
-        sync(go_twice, store, embedder, chunker=Paragraphs(), name="t")
+        sync(doubled, store, embedder, chunker=Paragraphs(), name="t")
     with pytest.raises(NotFound, match="no folder"):
         sync(tmp_path / "none", store, embedder, chunker=Paragraphs())
     with pytest.raises(UsageError, match="open store"):
