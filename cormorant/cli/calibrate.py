@@ -77,7 +77,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
             view,
             asked.queries,
             asked.qrels,
-            by=args.by,
+            by=asked.by,
             groups=groups_of(args, asked.qrels, view),
             relevant=args.relevant,
             holdout=args.holdout,

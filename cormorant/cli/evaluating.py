@@ -255,7 +255,7 @@ def _asked(
             name=args.name or Path(args.store).resolve().name,
             config=way.config,
             embed=way.embed,
-            by=args.by,
+            by=golden.by,
             on_error="record",
             on_answer=lambda _: progress.advance(1),
         )
@@ -265,7 +265,7 @@ def _asked(
     if len(run.failed) == len(queries):
         query, error = next(iter(run.failed.items()))
         raise UsageError(f"All {len(queries)} queries failed, the first, {query!r}, by: {error}")
-    strange = _strange(run, golden, view, args)
+    strange = _strange(run, golden, view)
     if strange:
         console.warn(strange)
     if args.save_run:
@@ -300,7 +300,7 @@ def _drawn(table: Report, path: str) -> Path:
     return scatter_plot(found[0], path) if len(found) == 1 else interval_plot(found, path)
 
 
-def _strange(run: Run, golden: Golden, view: Door, args: Namespace) -> str | None:
+def _strange(run: Run, golden: Golden, view: Door) -> str | None:
     """That the judgements name nothing that was returned, and by what to judge if that is seen."""
     named = {doc for grades in golden.qrels.values() for doc in grades}
     returned = dict.fromkeys(doc for query in run.rankings for doc in run.ids(query))
@@ -311,7 +311,7 @@ def _strange(run: Run, golden: Golden, view: Door, args: Namespace) -> str | Non
         f"such as {next(iter(named))!r}, and the store answers with such as "
         f"{next(iter(returned))!r}."
     )
-    if args.by is None:
+    if golden.by is None:
         for record in view.get(list(returned)[:100]):
             field = next((f for f, v in record.metadata.items() if v in named), None)
             if field is not None:

@@ -7,8 +7,9 @@ one flag means one thing in all of them.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from cormorant.cli.verb import add_filter, add_json, add_scope, add_settings, parsed_filter
 from cormorant.errors import NotFound, UsageError
@@ -35,6 +36,9 @@ __all__ = [
     "questions_of",
 ]
 
+_SEEN: Final = 1000
+"""So many documents and records are looked at to say what judgements name."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedQueries:
@@ -43,11 +47,13 @@ class JudgedQueries:
     Attributes:
         queries: By id; those that are judged.
         qrels: Their judgements.
+        by: The metadata field they name instead of a record's id, if they do.
         degraded: A sentence for each thing that is left out of the queries.
     """
 
     queries: dict[str, Query]
     qrels: Qrels
+    by: str | None
     degraded: tuple[str, ...]
 
 
@@ -75,7 +81,7 @@ def add_questions(parser: ArgumentParser, *, judged: bool = False) -> None:
             "--by",
             metavar="FIELD",
             help="judge a hit by this metadata field, such as source, its file, and not by its "
-            "own id",
+            "own id (default: as the questions kept in the store are judged)",
         )
     parser.add_argument(
         "--beir",
@@ -208,13 +214,26 @@ def golden_of(args: Namespace, view: Door) -> Golden:
     from cormorant.evaluate import Golden, kept_golden, read_beir, read_qrels, read_queries
 
     if brings_qrels(args) and args.beir:
-        return read_beir(args.beir, split=args.split)
+        return replace(read_beir(args.beir, split=args.split), by=args.by)
     if (args.queries is None) != (args.qrels is None):
         missing = "--qrels" if args.qrels is None else "--queries"
         raise UsageError(f"--queries and --qrels go together; {missing} is missing.")
     if args.qrels is None:
-        return kept_golden(view)
-    return Golden(read_queries(args.queries), read_qrels(args.qrels))
+        kept = kept_golden(view)
+        return kept if args.by is None else replace(kept, by=args.by)
+    return Golden(read_queries(args.queries), read_qrels(args.qrels), args.by)
+
+
+def _field_named(golden: Golden, view: Door) -> str | None:
+    """The metadata field that the judgements name, if it is plain that they name no records."""
+    named = {doc for grades in golden.qrels.values() for doc in grades}
+    if golden.by is not None or view.get(list(named)[:_SEEN]):
+        return None
+    for record in islice(view.records(), _SEEN):
+        field = next((f for f, value in record.metadata.items() if value in named), None)
+        if field is not None:
+            return field
+    return None
 
 
 def judged_queries(
@@ -239,6 +258,12 @@ def judged_queries(
     from cormorant.model import Query
 
     golden = golden_of(args, view)
+    named = _field_named(golden, view)
+    if named is not None:
+        raise UsageError(
+            f"The judgements name no records of the store (in the scope), but values of their "
+            f"{named}: judge with --by {named}."
+        )
     filter = parsed_filter(args)
     mode = settings.get("mode")
     if mode == "text":
@@ -248,6 +273,7 @@ def judged_queries(
                 for name, text in golden.judged.items()
             },
             golden.qrels,
+            golden.by,
             (),
         )
     choice = for_asking(
@@ -259,4 +285,4 @@ def judged_queries(
             vector = choice.embedded_query(text)
             queries[name] = Query(text=text, vector=vector, mode=mode, filter=filter)
             progress.advance(1)
-    return JudgedQueries(queries, golden.qrels, choice.degraded)
+    return JudgedQueries(queries, golden.qrels, golden.by, choice.degraded)

@@ -94,7 +94,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
                 asked.qrels,
                 space=space,
                 metric=args.metric,
-                by=args.by,
+                by=asked.by,
                 groups=groups_of(args, asked.qrels, view),
                 holdout=args.holdout,
                 folds=args.folds,

@@ -18,6 +18,8 @@ class Golden:
     Attributes:
         queries: Query id to text; some may be without judgements.
         qrels: Query id to judged document ids and their grades; above 0 is relevant.
+        by: The metadata field that the judgements name instead of a record's id, such as
+            ``source``; None if they name ids.
 
     Raises:
         UsageError: If nothing is judged, a judged query has no text, or a grade is no finite
@@ -31,6 +33,7 @@ class Golden:
 
     queries: Mapping[str, str]
     qrels: Qrels
+    by: str | None = None
 
     def __post_init__(self) -> None:
         if not self.qrels:

@@ -73,10 +73,10 @@ def kept_golden(store: Door) -> Golden:
 
 def golden_text(golden: Golden) -> str:
     """A golden set as the text that is kept."""
-    return json.dumps(
-        {"version": _VERSION, "queries": dict(golden.queries), "qrels": golden.qrels},
-        ensure_ascii=False,
-    )
+    kept: dict[str, Any] = {"version": _VERSION, "queries": dict(golden.queries)}
+    if golden.by is not None:
+        kept["by"] = golden.by
+    return json.dumps(kept | {"qrels": golden.qrels}, ensure_ascii=False)
 
 
 def golden_of(text: str) -> Golden:
@@ -136,4 +136,5 @@ def _read(kept: dict[str, Any]) -> Golden:
         )
     texts = {str(query): str(text) for query, text in kept["queries"].items()}
     qrels = {query: dict(grades) for query, grades in kept["qrels"].items()}
-    return Golden(texts, qrels)
+    by = kept.get("by")
+    return Golden(texts, qrels, None if by is None else str(by))

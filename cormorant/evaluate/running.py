@@ -106,6 +106,9 @@ def run_system(
             f"A system is a store or a function from text to hits; got {type(system).__name__}. "
             "For a LangChain retriever or chain: cormorant.langchain.evaluation.as_system."
         )
+    if by is not None:
+        told = by if isinstance(by, str) else {"function": getattr(by, "__qualname__", repr(by))}
+        written = {**written, "judged_by": told}
 
     def answer(item: tuple[str, str]) -> _Answer:
         done = _answered(ask, item[1], k, by, duplicates)

@@ -6,13 +6,14 @@ import argparse
 import io
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
 import cormorant
 from cormorant.cli import main
 from cormorant.cli.app import VERBS
-from cormorant.evaluate import Golden, keep_golden, write_beir
+from cormorant.evaluate import Golden, keep_golden, kept_golden, write_beir
 
 JUDGING = ("eval", "diff", "tune", "calibrate", "judge")
 SHARED = {
@@ -70,6 +71,62 @@ def flags(name):
 @pytest.mark.parametrize("name", ["eval", "tune", "calibrate"])
 def test_every_verb_that_goes_by_judgements_can_group_and_judge_by_a_field(name):
     assert flags(name) >= {"--qrels", "--by", "--groups"}
+
+
+@pytest.fixture
+def by_file(tmp_path):
+    """A store of files in two records each, and questions judged by file."""
+    with cormorant.open(tmp_path / "files") as store:
+        store.add(
+            {"id": f"{name}#{n}", "text": f"{name} {n} others", "metadata": {"source": name}}
+            for name in NAMES
+            for n in range(2)
+        )
+    return ("files", "--beir", "beir")
+
+
+def test_the_field_that_judgements_name_is_kept_with_them(run, by_file, tmp_path):
+    (tmp_path / "space.toml").write_text("bm25_b = [0.1, 0.9]")
+    kept = run("eval", *by_file, "--by", "source", "--keep", "--save-run", "a.jsonl", "--json")
+    mean = json.loads(kept[1])["runs"][0]["metrics"]["ndcg@10"]
+    assert mean > 0.9
+    gate = ("--baseline", "a.jsonl", "--gate", "ndcg@10>=-0.01")
+    code, out, err = run("eval", "files", *gate, "--json")
+    assert (code, json.loads(out)["runs"][0]["metrics"]["ndcg@10"]) == (0, mean), err
+    assert json.loads(out)["runs"][0]["config"]["judged_by"] == "source"
+    assert run("tune", "files", "--space", "space.toml")[0] == 0
+    assert run("calibrate", "files", "--dry-run")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["tune", "calibrate"])
+def test_judgements_that_name_a_field_are_told_apart_from_those_of_records(run, by_file, name):
+    code, _, err = run(name, *by_file)
+    assert code == 2
+    assert "--by source" in err
+
+
+def test_judging_mixes_no_records_into_judgements_of_files(run, by_file, monkeypatch):
+    run("eval", *by_file, "--by", "source", "--keep")
+    monkeypatch.setattr("sys.stdin", io.StringIO("2\nq\n"))
+    code, _, err = run("judge", "files", "--mode", "text")
+    assert code == 2
+    assert "--qrels FILE" in err
+    with cormorant.open("files") as store:
+        assert kept_golden(store) == replace(GOLDEN, by="source")
+
+
+def test_what_was_judged_by_a_field_has_reasons_too(run, by_file):
+    ways = ((), ("--filter", '{"source": {"$ne": "balo"}}'))
+    for n, way in enumerate(ways):
+        run("eval", *by_file, "--by", "source", *way, "--save-run", f"{n}.jsonl")
+    argv = ("diff", "0.jsonl", "1.jsonl", "--kb", "files", "--beir", "beir", "--most", "0")
+    code, out, _ = run(*argv, "--json")
+    assert code == 1
+    diffs = {each["query"]: each["changes"] for each in json.loads(out)["diffs"]}
+    left = next(each for each in diffs["balo"] if each["kind"] == "left")
+    assert left["id"] == "balo"
+    assert left["before_says"].startswith("Its best record, balo#0: By text it ranks 1 ")
+    assert left["after_says"] == "No record with this source is found."
 
 
 @pytest.mark.parametrize("name", JUDGING)

@@ -22,10 +22,12 @@ class Asked:
     Attributes:
         fields: Of its Query, such as ``{"mode": "text"}``.
         k: Hits wanted, which decides how many candidates each leg gives.
+        by: The metadata field whose values the run ranks; None if it ranks records.
     """
 
     fields: Mapping[str, Any]
     k: int
+    by: str | None = None
 
 
 def asked_for(run: Run) -> Asked | None:
@@ -36,7 +38,10 @@ def asked_for(run: Run) -> Asked | None:
         10
     """
     fields, k = run.config.get("query"), run.config.get("k")
-    return Asked(fields, k) if isinstance(fields, Mapping) and isinstance(k, int) else None
+    by = run.config.get("judged_by")
+    if not isinstance(fields, Mapping) or not isinstance(k, int):
+        return None
+    return Asked(fields, k, by if isinstance(by, str) else None)
 
 
 def with_reasons(
@@ -101,8 +106,8 @@ def with_reasons(
         def why(change: Change) -> Change:
             return replace(
                 change,
-                before_says=_says(store, asked[0], change.id, change.before),
-                after_says=_says(store, asked[1], change.id, change.after),
+                before_says=_says(store, asked[0], change.id, change.before, before.by),
+                after_says=_says(store, asked[1], change.id, change.after, after.by),
             )
 
         return replace(
@@ -115,7 +120,9 @@ def with_reasons(
     return replace(found, changed=tuple(map(explained, found.changed)))
 
 
-def _says(store: StoreProtocol, query: Query, doc: str, rank: int | None) -> str:
+def _says(store: StoreProtocol, query: Query, doc: str, rank: int | None, by: str | None) -> str:
+    if by is not None:
+        return _says_of_field(store, query, by, doc)
     try:
         explanation = store.explain(query, doc)
     except NotFound:
@@ -125,6 +132,22 @@ def _says(store: StoreProtocol, query: Query, doc: str, rank: int | None) -> str
         now = "misses it" if explanation.rank is None else f"ranks it {explanation.rank}"
         says = f"The store as it is now {now}, unlike the run. {says}"
     return says
+
+
+def _says_of_field(store: StoreProtocol, query: Query, by: str, value: str) -> str:
+    """Of what is judged by a metadata field: why its best record is where it is.
+
+    That record's rank is not the value's own: other values may have several records above it.
+    """
+    of_it: Any = {by: value}
+    if query.filter is not None:
+        if not isinstance(query.filter, Mapping):
+            return f"It is a {by}, of which nothing can be said under a filter that is a function."
+        of_it = {"$and": [query.filter, of_it]}
+    best = store.search(replace(query, top_k=1, fetch_k=None, min_score=None, filter=of_it)).hits
+    if not best:
+        return f"No record with this {by} is found."
+    return f"Its best record, {best[0].id}: {_reason(store.explain(query, best[0].id))}"
 
 
 def _reason(explanation: Explanation) -> str:

@@ -27,7 +27,8 @@ class StoreJudgements:
         queries: Query id to text: those that will be judged.
 
     Raises:
-        UsageError: If the store keeps a query of the same id and another text.
+        UsageError: If the store keeps a query of the same id and another text, or judgements
+            that name a metadata field and not records.
 
     Example:
         >>> import cormorant
@@ -124,7 +125,12 @@ class StoreJudgements:
 
 
 def _parts(golden: Golden) -> tuple[dict[str, str], Qrels]:
-    """Queries and judgements, copies that may be changed."""
+    """Queries and judgements of records, copies that may be changed."""
+    if golden.by is not None:  # mixed, they would count against either way of judging
+        raise UsageError(
+            f"The judgements kept in the store name the records' {golden.by}, and these name "
+            "records. Judge into a file: --qrels FILE, or JudgementFile."
+        )
     return dict(golden.queries), {query: dict(each) for query, each in golden.qrels.items()}
 
 
