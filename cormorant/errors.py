@@ -20,6 +20,7 @@
     │   └── RewriteError             nothing that can be searched for
     ├── ScopeError                   a scope is missing, or a call would leave it
     ├── DeadlineExceeded (TimeoutError)   a stage took longer than it was given (``stage``)
+    ├── LoadError                    a file holds no text that can be read (``path``)
     ├── EvalFileError                a judgement or run file (``path``, ``line``)
     └── MissingDependency (ImportError)   an extra is not installed; prints the pip line
 
@@ -39,6 +40,7 @@ __all__ = [
     "EvalFileError",
     "FilterError",
     "FormatError",
+    "LoadError",
     "MissingDependency",
     "NotFound",
     "QueryError",
@@ -168,6 +170,18 @@ class DeadlineExceeded(CormorantError, TimeoutError):
         super().__init__(message)
         self.stage = stage
         self.seconds = seconds
+
+
+class LoadError(CormorantError):
+    """A file holds no text that can be read: broken, encrypted, scanned, of another format.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, message: str, *, path: object = "") -> None:
+        super().__init__(message)
+        self.path = str(path)
 
 
 class EvalFileError(CormorantError):
