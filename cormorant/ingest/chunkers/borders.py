@@ -5,10 +5,11 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-__all__ = ["safe_cut"]
+__all__ = ["is_border", "safe_cut"]
 
 _JOINERS: Final = frozenset({"\u200d", "\ufe0e", "\ufe0f", "\u20e3"})
 _MARKS: Final = frozenset({"Mn", "Me", "Mc"})
+_VIRAMA: Final = 9  # joins two consonants in Indic scripts
 _MODIFIERS: Final = ((0x1F3FB, 0x1F3FF), (0xE0020, 0xE007F))  # skin tones, tags
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 _FLAGS: Final = range(0x1F1E6, 0x1F200)
@@ -38,6 +39,11 @@ def safe_cut(text: str, at: int, least: int) -> int:
     return at if _joined(text, place) else place
 
 
+def is_border(text: str, at: int) -> bool:
+    """Whether a place lies between two characters as readers see them."""
+    return not _joined(text, at)
+
+
 def _joined(text: str, at: int) -> bool:
     """Whether the characters on both sides of a place belong together (near UAX 29)."""
     if not 0 < at < len(text):
@@ -48,6 +54,7 @@ def _joined(text: str, at: int) -> bool:
         after in _JOINERS
         or before == "\u200d"
         or unicodedata.category(after) in _MARKS
+        or (unicodedata.combining(before) == _VIRAMA and unicodedata.category(after) == "Lo")
         or (before, after) == ("\r", "\n")
         or any(low <= code <= high for low, high in _MODIFIERS)
         or (ahead in _HIGH and code in _LOW)

@@ -7,7 +7,7 @@ from typing import Any
 
 from cormorant import defaults
 from cormorant.ingest.chunkers.base import Chunker, Span, check_sizes, trimmed
-from cormorant.ingest.chunkers.borders import safe_cut
+from cormorant.ingest.chunkers.borders import is_border, safe_cut
 
 __all__ = ["FixedChunker"]
 
@@ -41,7 +41,9 @@ class FixedChunker(Chunker):
                 yield found, {}
             if end >= len(text):
                 return
-            start = max(safe_cut(text, end - self.overlap, start), start + 1)
+            following = safe_cut(text, end - self.overlap, start)
+            # Where the overlap would begin within a character, there is none.
+            start = following if following > start and is_border(text, following) else end
 
     def settings(self) -> dict[str, Any]:
         """The arguments."""
