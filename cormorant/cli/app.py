@@ -14,6 +14,7 @@ from cormorant.cli import (
     backup,
     calibrate,
     check,
+    chunk,
     compact,
     delete,
     demo,
@@ -39,6 +40,7 @@ __all__ = ["VERBS", "build_parser", "main"]
 VERBS: tuple[Verb, ...] = (
     add.VERB,
     sync.VERB,
+    chunk.VERB,
     search.VERB,
     explain.VERB,
     why_not.VERB,

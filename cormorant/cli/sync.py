@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cormorant import defaults
+from cormorant.cli.chunking import add_chunking, chunker_of
 from cormorant.cli.sync_screen import Line, fields, print_bill, print_report
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from cormorant.cli.embedding import Choice
     from cormorant.cli.settings import Settings
     from cormorant.ingest import PriceTable, SyncReport
-    from cormorant.ingest.chunkers import Chunker
     from cormorant.store import Store
 
 __all__ = ["VERB"]
@@ -81,26 +81,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="PATTERN",
         help="pass such files over; may be repeated",
     )
-    parser.add_argument(
-        "--chunker",
-        choices=("recursive", "structural", "fixed", "hierarchical"),
-        default="recursive",
-        help="how texts are cut (default: recursive)",
-    )
-    parser.add_argument(
-        "--size",
-        type=int,
-        metavar="N",
-        default=defaults.CHUNK_SIZE,
-        help=f"characters of a chunk, at most (default: {defaults.CHUNK_SIZE})",
-    )
-    parser.add_argument(
-        "--overlap",
-        type=int,
-        metavar="N",
-        help="characters that two neighbours may share (default: "
-        f"{defaults.CHUNK_OVERLAP}, or a tenth of a smaller --size)",
-    )
+    add_chunking(parser)
     parser.add_argument(
         "--cache", metavar="FILE", help="keep vectors in this file too, for other stores to share"
     )
@@ -164,7 +145,7 @@ def _once(
             args.folder,
             scoped(store, args),
             embedder,
-            chunker=_chunker(args),
+            chunker=chunker_of(args),
             name=args.name,
             include=args.include,
             exclude=args.exclude,
@@ -186,17 +167,6 @@ def _once(
         print_report(report, console)
     console.out.flush()
     return report
-
-
-def _chunker(args: Namespace) -> Chunker:
-    from cormorant.ingest import chunkers
-
-    overlap = args.overlap
-    if overlap is None:
-        overlap = min(defaults.CHUNK_OVERLAP, args.size // 10)
-    kind = getattr(chunkers, chunkers.CHUNKERS[args.chunker])
-    made: Chunker = kind(size=args.size, overlap=overlap)
-    return made
 
 
 def _confirm(line: Line, named: str, count: int) -> bool:
@@ -289,7 +259,7 @@ def _reckon(args: Namespace, settings: Settings, console: Console, table: PriceT
                 args.folder,
                 scoped(store, args),
                 embedder,
-                chunker=_chunker(args),
+                chunker=chunker_of(args),
                 name=args.name,
                 include=args.include,
                 exclude=args.exclude,
