@@ -78,7 +78,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
             asked.queries,
             asked.qrels,
             by=asked.by,
-            groups=groups_of(args, asked.qrels, view),
+            groups=groups_of(args, asked.qrels, view, asked.by),
             relevant=args.relevant,
             holdout=args.holdout,
             seed=args.seed,

@@ -164,20 +164,20 @@ def _gathered(
 
     if args.store is None:
         qrels = qrels_of(args, None)
-        return runs, qrels, groups_of(args, qrels, None)
+        return runs, qrels, groups_of(args, qrels, None, args.by)
     with open_existing(
         args.store, read_only=not args.keep, lock_timeout_s=settings.get("lock_timeout")
     ) as store:
         view = scoped(store, args)
-        if runs and not args.keep:
-            qrels = qrels_of(args, view)
+        if runs and not args.keep and brings_qrels(args):
+            qrels, by = qrels_of(args, view), args.by
         else:
             golden = golden_of(args, view)
-            qrels = golden.qrels
+            qrels, by = golden.qrels, golden.by
             if args.keep:
                 keep_golden(view, golden)
                 console.note(f"{len(qrels)} judged queries are kept in the store.")
-        groups = groups_of(args, qrels, view)
+        groups = groups_of(args, qrels, view, by)
         if not runs:
             runs = [_asked(store, view, golden, args, settings, console)]
         return runs, qrels, groups

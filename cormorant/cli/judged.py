@@ -119,19 +119,28 @@ def add_groups(parser: ArgumentParser) -> None:
     )
 
 
-def groups_of(args: Namespace, qrels: Qrels, view: Door | None) -> Groups | None:
+def groups_of(
+    args: Namespace, qrels: Qrels, view: Door | None, by: str | None = None
+) -> Groups | None:
     """What ``--groups`` says; a field is looked up in the store.
+
+    Args:
+        args: With ``--groups``.
+        qrels: The judgements.
+        view: Where records are looked up; None without a store.
+        by: The metadata field that the judgements name instead of records.
 
     Raises:
         EvalFileError: On a file that cannot be read.
-        UsageError: If a field is named where there is no store, or no record has it.
+        UsageError: If a field is named where there is no store, or no record has it, or the
+            judgements name another.
     """
     from cormorant.evaluate import by_field, read_groups
 
     written: str | None = args.groups
     if written is None:
         return None
-    if written == "records":
+    if written in {"records", by}:
         return "records"
     if written.lower().endswith((".csv", ".jsonl", ".tsv")):
         return read_groups(written)
@@ -139,6 +148,11 @@ def groups_of(args: Namespace, qrels: Qrels, view: Door | None) -> Groups | None
         raise UsageError(
             f"--groups {written}: a metadata field is looked up in a store; name one, or give "
             "'records' or a .csv, .jsonl or .tsv file."
+        )
+    if by is not None:
+        raise UsageError(
+            f"--groups {written}: the judgements name no records whose {written} could be looked "
+            f"up, but their {by}; give {by!r} or a .csv, .jsonl or .tsv file."
         )
     return by_field(view, qrels, written)
 
@@ -221,7 +235,13 @@ def golden_of(args: Namespace, view: Door) -> Golden:
     if args.qrels is None:
         kept = kept_golden(view)
         return kept if args.by is None else replace(kept, by=args.by)
-    return Golden(read_queries(args.queries), read_qrels(args.qrels), args.by)
+    qrels = read_qrels(args.qrels)
+    if not qrels:
+        raise UsageError(
+            f"{args.qrels} holds no judgements. The first line of a .csv names its columns: "
+            "query,document,grade."
+        )
+    return Golden(read_queries(args.queries), qrels, args.by)
 
 
 def _field_named(golden: Golden, view: Door) -> str | None:

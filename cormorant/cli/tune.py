@@ -95,7 +95,7 @@ def _run(args: Namespace, settings: Settings, console: Console) -> int:
                 space=space,
                 metric=args.metric,
                 by=asked.by,
-                groups=groups_of(args, asked.qrels, view),
+                groups=groups_of(args, asked.qrels, view, asked.by),
                 holdout=args.holdout,
                 folds=args.folds,
                 seed=args.seed,

@@ -98,6 +98,25 @@ def test_the_field_that_judgements_name_is_kept_with_them(run, by_file, tmp_path
     assert run("calibrate", "files", "--dry-run")[0] == 0
 
 
+def test_questions_are_grouped_by_the_field_they_are_judged_by(run, by_file, tmp_path):
+    run("eval", *by_file, "--by", "source", "--keep", "--save-run", "a.jsonl")
+    gate = ("--baseline", "a.jsonl", "--gate", "ndcg@10>=-0.01")
+    code, out, err = run("eval", "files", *gate, "--groups", "source", "--json")
+    assert (code, json.loads(out)["comparisons"][0]["groups"]) == (0, len(NAMES)), err
+    code, _, err = run("eval", "files", "--run", "a.jsonl", *gate, "--groups", "tenant")
+    assert code == 2
+    assert "their source" in err
+
+
+def test_a_table_without_a_header_is_named(run, tmp_path):
+    (tmp_path / "bare.csv").write_text("q1,balo,1\n")
+    queries = ("--queries", "beir/queries.jsonl", "--qrels", "bare.csv")
+    code, _, err = run("eval", "kb", *queries)
+    assert code == 2
+    assert "bare.csv holds no judgements" in err
+    assert "query,document,grade" in err
+
+
 @pytest.mark.parametrize("name", ["tune", "calibrate"])
 def test_judgements_that_name_a_field_are_told_apart_from_those_of_records(run, by_file, name):
     code, _, err = run(name, *by_file)

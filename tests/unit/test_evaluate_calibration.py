@@ -369,3 +369,17 @@ def test_a_metadata_field_can_be_judged():
         calibrate(store, asked, qrels, by="page").apply(store)
         hits = store.search(Query(text="balo others", min_score=0.8))
         assert [hit.id for hit in hits] == ["balo#1"]
+
+
+def test_probabilities_that_tell_nothing_are_said_to():
+    store, queries, qrels = world(noise=0.1)
+    with store:
+        assert not any("no better" in note for note in calibrate(store, queries, qrels).notes)
+        rng = np.random.default_rng(1)
+        few = list(queries)[:15]
+        chance = {q: {f"d{i}": 1 for i in rng.choice(150, 15, replace=False)} for q in few}
+        done = calibrate(store, queries, chance)
+        for mode, each in done.quality.items():
+            told = any(f"In {mode} mode" in note and "no better" in note for note in done.notes)
+            assert told == (each.brier >= each.brier_without)
+        assert any("no better" in note for note in done.calibration.evidence["notes"])

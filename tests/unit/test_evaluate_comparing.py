@@ -234,6 +234,8 @@ def test_a_run_that_was_cut_off_earlier_is_noticed():
     assert warned("ndcg@10", "cut") == warned("map", "cut") == {True}
     assert warned("ndcg@5", "cut") == {False}
     assert warned("ndcg@10", "ragged") == {False}  # a threshold, say: no common end
+    told = [judge(Run(n, r, {"k": 10}), qrels, "map") for n, r in (("deep", deep), ("cut", cut))]
+    assert not any("end after" in w for w in compare(*told, "map").warnings)  # there were no more
 
 
 def test_judgement_holes_are_told_from_relevance():

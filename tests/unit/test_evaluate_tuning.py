@@ -583,3 +583,11 @@ class TestJournal:
 def _cut(text, size, overlap):
     words = text.split()
     return [" ".join(words[at : at + size]) for at in range(0, len(words), size - overlap)]
+
+
+def test_too_few_held_out_questions_are_said_to_be():
+    store, queries, qrels = world(vectors="noise", count=60)
+    few = {q: qrels[q] for q in list(qrels)[:15]}
+    with store:
+        assert any("too few for any" in each for each in tune(store, queries, few).notes)
+        assert not any("too few for any" in each for each in tune(store, queries, qrels).notes)

@@ -114,6 +114,7 @@ def calibrate(
             notes.append(told)
         elif told is not None:
             curves[mode], measured[mode] = told
+            notes.extend(_useless(mode, measured[mode]))
     if not curves:
         raise UsageError("Nothing can be calibrated. " + " ".join(notes))
     count = len(found.unsearchable)
@@ -136,6 +137,19 @@ def calibrate(
     }
     calibration = Calibration(curves, store.config.fingerprint, evidence)
     return Calibrated(calibration, measured, tuple(notes))
+
+
+def _useless(mode: Mode, measured: Quality) -> list[str]:
+    """That a mode's probabilities tell nothing, if they do not."""
+    if measured.brier < measured.brier_without:
+        return []
+    said = (
+        f"In {mode} mode the probabilities were no better on the {measured.questions} held-out "
+        f"questions than giving every candidate the same (Brier {measured.brier:.4f} beside "
+        f"{measured.brier_without:.4f}): a threshold on them means nothing yet. Judge more "
+        "questions."
+    )
+    return [said]
 
 
 def _fitted(

@@ -72,6 +72,9 @@ def cut_differently(baseline: Run, system: Run, metric: str) -> str | None:
     Returns:
         A sentence, or None if both reach as far as the metric looks, or equally far.
     """
+    asked = [run.config.get("k") for run in (baseline, system)]
+    if isinstance(asked[0], int) and asked[0] == asked[1]:
+        return None  # fewer hits are then all there were: of few documents, above a threshold
     k = parse_metric(metric).k
     for short, other in ((baseline, system), (system, baseline)):
         end = cut(short)

@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from cormorant import defaults
 from cormorant.errors import UsageError
+from cormorant.evaluate.answerable import least
 from cormorant.evaluate.asked import asked_queries
 from cormorant.evaluate.comparing import Comparison, compare
 from cormorant.evaluate.evaluation import Evaluation
@@ -117,6 +119,14 @@ def tune(
         list(judged), holdout=holdout, least=2 * folds, seed=seed, groups=named_groups
     )
     among = grouping(training, named_groups, qrels)
+    needed = least(defaults.CONFIDENCE)
+    apart = len(held if named_groups is None else {named_groups[name] for name in held})
+    if apart < needed:
+        notes.append(
+            f"{apart} held-out {'questions' if named_groups is None else 'groups'} are too few for "
+            f"any difference to be significant: {needed} are needed at least, and some "
+            "hundreds to be of use."
+        )
     settings = Settings(store, judged, dict(qrels), named, depth, rerank, chunking, by)
     kept = None
     if journal is not None:
@@ -222,18 +232,22 @@ def _held_out(
     qrels = {name: dict(bench.settings.qrels[name]) for name in held}
     answers = bench.answers(list(wanted.values()), held)
     return {
-        name: judge(_run(name, point, found), qrels, bench.settings.metric.name)
+        name: judge(
+            _run(name, point, found, bench.settings.depth), qrels, bench.settings.metric.name
+        )
         for (name, point), found in zip(wanted.items(), answers, strict=True)
     }
 
 
-def _run(name: str, point: Point | None, answers: Mapping[str, Sequence[str]]) -> Run:
+def _run(name: str, point: Point | None, answers: Mapping[str, Sequence[str]], depth: int) -> Run:
     # MMR's order is not that of the scores, so a place stands for the score.
     rankings = {
         query: tuple((doc, 1.0 / place) for place, doc in enumerate(ids, start=1))
         for query, ids in answers.items()
     }
-    return Run(name, rankings, {} if point is None else dict(point.to_json()))
+    if point is None:
+        return Run(name, rankings, {"k": depth})
+    return Run(name, rankings, {"k": point.top_k or depth, **point.to_json()})
 
 
 def _beside_legs(
