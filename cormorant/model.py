@@ -123,6 +123,7 @@ class Query:
             store, else 60.
         mmr_lambda: Diversification: 1 relevance only, 0 diversity only. None takes, in hybrid
             mode, what is set in the store; else there is none.
+        exact: Compare the vector with every stored one, whatever index there is.
         with_vectors: Return each hit's stored vector.
         explain: Collect each hit's journey and matched terms.
 
@@ -141,6 +142,7 @@ class Query:
     fusion: Fusion | None = None
     rrf_k: float | None = None
     mmr_lambda: float | None = None
+    exact: bool = False
     with_vectors: bool = False
     explain: bool = False
 
@@ -463,11 +465,7 @@ def _check_text(mode: Mode, text: str | None) -> None:
         )
 
 
-def _check_query(q: Query) -> None:
-    if q.text is not None and not isinstance(q.text, str):
-        raise QueryError(f"text must be a string; got {type(q.text).__name__}.")
-    if q.text is None and q.vector is None:
-        raise QueryError("The query is empty: give text, a vector, or both.")
+def _check_mode(q: Query) -> None:
     if q.mode is not None:
         _one_of("mode", q.mode, defaults.MODES)
     mode = q.resolved_mode
@@ -477,6 +475,16 @@ def _check_query(q: Query) -> None:
         raise QueryError(
             f"A {mode} search needs a vector; embed the text first, or use mode='text'."
         )
+
+
+def _check_query(q: Query) -> None:
+    if q.text is not None and not isinstance(q.text, str):
+        raise QueryError(f"text must be a string; got {type(q.text).__name__}.")
+    if q.text is None and q.vector is None:
+        raise QueryError("The query is empty: give text, a vector, or both.")
+    if not isinstance(q.exact, bool):
+        raise QueryError(f"exact must be True or False; got {q.exact!r}.")
+    _check_mode(q)
     check_whole("top_k", q.top_k)
     if q.fetch_k is not None:
         check_whole("fetch_k", q.fetch_k)

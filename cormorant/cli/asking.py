@@ -99,6 +99,7 @@ def ask(store: Store, args: Namespace, settings: Settings, *, explain: bool) -> 
         text=args.question,
         vector=None if way.embed is None else way.embed(args.question),
         top_k=settings.get("top_k"),
+        exact=args.exact,
         explain=explain,
         **way.config,
     )

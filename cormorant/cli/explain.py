@@ -11,6 +11,7 @@ from cormorant.cli.show import explanation_lines
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
     Verb,
+    add_exact,
     add_filter,
     add_json,
     add_scope,
@@ -34,6 +35,7 @@ def _arguments(parser: ArgumentParser) -> None:
     add_filter(parser)
     add_scope(parser)
     add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
+    add_exact(parser)
     add_json(parser)
 
 

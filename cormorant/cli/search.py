@@ -12,6 +12,7 @@ from cormorant.cli.shape import RESULT_FIELDS, hit_fields, result_fields
 from cormorant.cli.show import hit_lines
 from cormorant.cli.verb import (
     Verb,
+    add_exact,
     add_filter,
     add_json,
     add_scope,
@@ -34,6 +35,7 @@ def _arguments(parser: ArgumentParser) -> None:
     add_filter(parser)
     add_scope(parser)
     add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
+    add_exact(parser)
     parser.add_argument(
         "--trace", metavar="FILE", help="keep what happened in a trace file: cormorant traces FILE"
     )

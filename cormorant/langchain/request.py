@@ -25,10 +25,10 @@ _FUSION = ("vector_weight", "keyword_weight", "fusion", "rrf_k")
 
 ACCEPTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "similarity": _COMMON,
-        "similarity_score_threshold": _COMMON,
-        "mmr": (*_COMMON, "lambda_mult"),
-        "hybrid": (*_COMMON, "lambda_mult", *_FUSION),
+        "similarity": (*_COMMON, "exact"),
+        "similarity_score_threshold": (*_COMMON, "exact"),
+        "mmr": (*_COMMON, "exact", "lambda_mult"),
+        "hybrid": (*_COMMON, "exact", "lambda_mult", *_FUSION),
         "text": _COMMON,
     }
 )

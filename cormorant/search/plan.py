@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import QueryError
-from cormorant.index.vector import check_vector
+from cormorant.index.vector import ExactIndex, check_vector
 from cormorant.model import Fusion, Mode, Query
 from cormorant.search.admit import Condition
 from cormorant.search.calibration import Curve
@@ -86,7 +86,11 @@ def make_plan(snapshot: Snapshot, query: Query) -> Plan:
         if mode == "hybrid" and not settled.weights[name]:
             notes.append(f"{name}: not run, its weight is 0")
             continue
-        made = _vector_leg(snapshot, vector) if name == "vector" else _text_leg(snapshot, query)
+        made = (
+            _vector_leg(snapshot, vector, exact=query.exact)
+            if name == "vector"
+            else _text_leg(snapshot, query)
+        )
         if isinstance(made, _Missing):
             missing.append(made.why)
             wrong = wrong or made.wrong
@@ -172,9 +176,16 @@ class _Missing(NamedTuple):
     wrong: bool
 
 
-def _vector_leg(snapshot: Snapshot, vector: NDArray[np.float32] | None) -> VectorLeg | _Missing:
-    if vector is not None and snapshot.vector is not None:
-        return VectorLeg(snapshot, snapshot.vector, vector)
+def _vector_leg(
+    snapshot: Snapshot, vector: NDArray[np.float32] | None, *, exact: bool
+) -> VectorLeg | _Missing:
+    index, vectors = snapshot.vector, snapshot.vectors()
+    if vector is not None and index is not None and vectors is not None:
+        if exact:
+            all_have = snapshot.without_vector == 0
+            has_vector = None if all_have else snapshot.has_vector
+            index = ExactIndex(vectors, snapshot.metric, has_vector)
+        return VectorLeg(snapshot, index, vector)
     if snapshot.dim is None and snapshot.n > snapshot.dead:
         why = (
             "The store was filled without vectors, so the query's has nothing to be compared with."

@@ -202,6 +202,10 @@ def _lower_threshold(outcome: Outcome, slot: int) -> dict[str, Any]:
     return {"min_score": floor if floor > 0 else None}
 
 
+def _full_scan(outcome: Outcome, slot: int) -> dict[str, Any]:  # noqa: ARG001 - a remedy
+    return {"exact": True}
+
+
 def _more_candidates(outcome: Outcome, slot: int) -> dict[str, Any]:
     return {"fetch_k": max(_nearest_rank(outcome, slot), outcome.query.top_k)}
 
@@ -281,6 +285,7 @@ _REMEDIES: Final[Mapping[Cause, Callable[[Outcome, int], dict[str, Any] | None]]
     "filter": _without_what_fails,
     "no_vector": _another_leg,
     "terms": _another_leg,
+    "approximate": _full_scan,
     "fetch_k": _more_candidates,
     "min_score": _lower_threshold,
     "mmr": _less_diverse,

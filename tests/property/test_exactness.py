@@ -85,6 +85,10 @@ def test_exact_means_exact(steps, seed):
                         assert all(held[hit.id][1] < most for hit in result.hits)
                         if result.exact:
                             assert np.allclose(scores, want, atol=1e-4)
+                        asked = Query(vector=point, top_k=10, filter=where, exact=True)
+                        whole = door.search(asked)
+                        assert whole.exact
+                        assert np.allclose([hit.score for hit in whole], want, atol=1e-4)
         finally:
             reader.close()
             store.close()

@@ -268,7 +268,7 @@ def test_a_watch_takes_up_changes_survives_failures_and_ends_cleanly(docs, numbe
             while json.loads(child.stdout.readline())["failed"]:
                 pass
             child.send_signal(number)
-            out, err = child.communicate(timeout=30)
+            _out, err = child.communicate(timeout=30)
         finally:
             child.kill()
     assert child.returncode == 0, err
