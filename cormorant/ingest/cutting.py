@@ -24,7 +24,7 @@ from cormorant.ingest.sources import ChunkerLike, Source
 from cormorant.storage import decode_metadata, encode_metadata
 from cormorant.store.door import Door
 
-__all__ = ["Broken", "Change", "Cutter", "Gone", "Piece", "Same", "settings_digest"]
+__all__ = ["Broken", "Change", "Cutter", "Ended", "Gone", "Piece", "Same", "settings_digest"]
 
 _RACY_S: Final = 2.0  # a file may change again without its time changing, by some file systems
 
@@ -57,12 +57,10 @@ class Same:
     Attributes:
         place: Which one.
         head: To be written again, where the file looks otherwise than it did; else None.
-        leftovers: Versions that were begun and never completed.
     """
 
     place: Place
     head: Kept | None = None
-    leftovers: tuple[Version, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +71,25 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """A version that another took the place of, or that was never completed.
+
+    Versions end last of all: a chunk that moved from one source to another is there until both
+    are done, so that it is not embedded again.
+    """
+
+    version: Version
+
+
+@dataclass(frozen=True, slots=True)
 class Broken:
-    """A source that cannot be read; the version that was begun is given up."""
+    """A source that cannot be read; what was begun of a new version is given up."""
 
     version: Version
     failed: Failed
 
 
-Change: TypeAlias = Piece | Same | Gone | Broken
+Change: TypeAlias = Piece | Same | Gone | Ended | Broken
 
 
 class Cutter:
@@ -130,7 +139,6 @@ class Cutter:
             and (kept.vectors or not self._vectors)
             and (kept.size_bytes, kept.modified) == (source.size_bytes, source.modified)
             and kept.read_at - kept.modified > _RACY_S
-            and not self._leftovers(kept)
         )
 
     def changes(self, source: Source) -> Iterator[Change]:
@@ -187,14 +195,10 @@ class Cutter:
             and (kept.vectors or not self._vectors)
         ):
             same = replace(head, build=kept.build, parts=kept.parts, vectors=kept.vectors)
-            return Same(place, same, self._leftovers(kept))
+            return Same(place, same)
         if piece is None:
             return Piece(version, 0, {}, {}, head, 0)
         return replace(piece, head=head)
-
-    def _leftovers(self, kept: Kept) -> tuple[Version, ...]:
-        versions = self._ledger.versions(kept.place)
-        return tuple(version for version in versions if version.build != kept.build)
 
     def _pieces(self, version: Version, source: Source, digests: _Digests) -> Iterator[Piece]:
         before: dict[str, dict[str, Any]] = {}  # the piece that is held back, so in no ledger yet

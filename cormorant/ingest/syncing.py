@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cormorant import defaults
 from cormorant.errors import ConfigError, NotFound, UsageError
 from cormorant.ingest.chunkers import RecursiveChunker
-from cormorant.ingest.cutting import Broken, Change, Cutter, Gone, Piece, Same
+from cormorant.ingest.cutting import Broken, Change, Cutter, Ended, Gone, Piece, Same
 from cormorant.ingest.embedding import EmbeddingWork
 from cormorant.ingest.folders import list_folder
 from cormorant.ingest.ledger import Ledger
@@ -257,15 +257,16 @@ class _Run:
         self._failed += failed
         here = {self._cutter.place(source) for source in sources}
         unread = [each.source for each in failed]
-        self._gone = [
-            place
+        self._gone = {
+            place: None
             for place in self._ledger.places(collection)
             if place not in here and not _under(place.source, unread)
-        ]
+        }
         self._total_bytes = sum(
             source.size_bytes for source in sources if not self._cutter.unread(source)
         )
-        self._changes = self._all_changes()
+        self._changes = self._readings()
+        self._phases = [self._endings]
 
     def refuse_empty(self, *, allow_empty: bool, confirm: Confirm | None) -> None:
         """Nothing is deleted because a folder was not there for a moment."""
@@ -279,7 +280,7 @@ class _Run:
             "allow_empty=True (--allow-empty)."
         )
 
-    def _all_changes(self) -> Iterator[Change]:
+    def _readings(self) -> Iterator[Change]:
         for source in self._sources:
             kept = self._ledger.kept.get(self._cutter.place(source))
             read = not self._cutter.unread(source)
@@ -296,35 +297,49 @@ class _Run:
             self._sources_done += 1
             if read:
                 self._done_bytes += source.size_bytes
-        # Last, so that what only moved finds its chunks still there.
-        for place in self._gone:
-            gone = self._ledger.kept.get(place)
-            yield Gone(place)
-            self._counts["deleted"] += gone is not None
-            if gone is not None:
-                self._went[gone.text_digest] += 1
+
+    def _endings(self) -> Iterator[Change]:
+        """Last, once all else is committed: what only moved has found its chunks still there."""
+        for place in self._ledger.places(self._collection):
+            head = self._ledger.kept.get(place)
+            if place in self._gone:
+                yield Gone(place)
+                self._counts["deleted"] += head is not None
+                self._went.update([] if head is None else [head.text_digest])
+                continue
+            for version in self._ledger.versions(place):
+                if head is None or version.build != head.build:
+                    yield Ended(version)
 
     def next_unit(self) -> list[Change]:
         """What the next transaction is about; empty at the end."""
+        self._worked_from = self._worked_from or time.monotonic()
+        while True:
+            if self._stop is not None and self._stop():
+                self._stopped = True
+                return []
+            unit = self._gathered()
+            if unit or not self._phases:
+                self._tell()
+                return unit
+            self._changes = self._phases.pop()()
+
+    def _gathered(self) -> list[Change]:
         unit: list[Change] = []
         chunks = size = 0
-        if self._stop is not None and self._stop():
-            self._stopped = True
-            return unit
-        self._worked_from = self._worked_from or time.monotonic()
         for change in self._changes:
-            if isinstance(change, Same) and change.head is None and not change.leftovers:
+            if isinstance(change, Same) and change.head is None:
                 continue
             unit.append(change)
             if isinstance(change, Piece):
                 chunks += len(change.chunks)
                 size += change.text_bytes
-            elif isinstance(change, Gone):
-                kept = self._ledger.kept.get(change.place)
+            elif isinstance(change, (Gone, Ended)):
+                place = change.place if isinstance(change, Gone) else change.version.place
+                kept = self._ledger.kept.get(place)
                 chunks += 0 if kept is None else kept.chunks
             if chunks >= defaults.SYNC_CHUNKS or size >= _BYTES or len(unit) >= _CHANGES:
                 break
-        self._tell()
         return unit
 
     def compose(self, unit: list[Change]) -> Transaction:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cormorant import defaults
-from cormorant.ingest.cutting import Broken, Change, Gone, Piece, Same
+from cormorant.ingest.cutting import Broken, Change, Ended, Gone, Piece, Same
 from cormorant.ingest.ledger import Ledger, Version
 from cormorant.ingest.manifest import Kept, Manifest, Part, Place
 from cormorant.model import Record
@@ -98,7 +98,7 @@ def compose(
         store: The store, in its scope.
         manifest: Its record-keeping.
         ledger: What it holds.
-        changes: At most one final piece of each source.
+        changes: What is to be done.
         vectors: Whether chunks are embedded.
     """
     done = Transaction()
@@ -115,12 +115,13 @@ def compose(
             fresh.setdefault(id, []).append((piece.version, metadata))
         texts.update(piece.texts)
     touched = dict.fromkeys(fresh)
-    replaced = {piece.version.place: piece.version for piece in done.pieces}
     for version in done.ending:
+        kept = ledger.kept.get(version.place)
+        # What a later version holds too was settled when its piece was written.
+        later = None if kept is None else Version(version.place, -kept.build)
+        settled_by = later if later is not None and later < version else None
         for id in _ids(manifest, version):
-            # What the new version holds too was settled when its piece was written.
-            later = replaced.get(version.place)
-            if later is None or not ledger.holds(later, id):
+            if settled_by is None or not ledger.holds(settled_by, id):
                 touched.setdefault(id)
     wanted: dict[str, dict[str, Any]] = {}
     for id in touched:
@@ -143,19 +144,16 @@ def _keep_books(
             done.documents.append(manifest.part(part))
         if piece.head is not None:
             done.heads.append(piece.head)
-            done.ending += [v for v in ledger.versions(version.place) if v != version]
     for change in changes:
-        if isinstance(change, Same):
-            done.ending += change.leftovers
-            if change.head is not None:
-                done.heads.append(change.head)
+        if isinstance(change, Same) and change.head is not None:
+            done.heads.append(change.head)
         elif isinstance(change, Gone):
             done.ending += ledger.versions(change.place)
             done.lost.append(change.place)
             if change.place in ledger.kept:
                 done.dropped.append(manifest.head_id(change.place))
-        elif isinstance(change, Broken):
-            done.ending += [v for v in ledger.versions(change.version.place) if v == change.version]
+        elif isinstance(change, Ended):
+            done.ending.append(change.version)
     done.documents += [manifest.head(head) for head in done.heads]
     for version in done.ending:
         done.dropped += manifest.part_ids(version.place, version.build)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 import cormorant
 from cormorant import defaults
@@ -68,6 +68,8 @@ def synced(tree, store, embedder, chunker, **how):
 @pytest.mark.parametrize("piece", [2, 1024], ids=["pieces", "whole"])
 @settings(deadline=None, max_examples=60)
 @given(rounds=st.lists(st.lists(edits, min_size=1, max_size=4), min_size=1, max_size=5))
+@example(rounds=[[("write", "a", "tide\n\nreed"), ("write", "b", "boat")], [("swap", "a", "b")]])
+@example(rounds=[[("write", "a", "tide\n\nreed\n\nebb")], [("rename", "a", "b")]])
 def test_a_synced_store_equals_one_made_at_once(piece, rounds):
     with pytest.MonkeyPatch.context() as patch:
         # Few chunks to a transaction: sources of several pieces, which are most of the work.
@@ -111,6 +113,9 @@ def test_stopped_anywhere_the_next_sync_ends_in_the_same_state(rounds, after):
                 for kind, *how in round:
                     edit(tree, chunker, kind, *how)
                 asked = iter(range(after))
+                before = {text for text, _, _ in contents(store).values()}
+                known = before & chunks_of(tree)
+                counts = embedder.counts.copy()
                 synced(
                     tree,
                     store,
@@ -118,6 +123,7 @@ def test_stopped_anywhere_the_next_sync_ends_in_the_same_state(rounds, after):
                     chunker,
                     stop=lambda asked=asked: next(asked, None) is None,
                 )
+                assert not known & set(embedder.counts - counts)
             synced(tree, store, embedder, chunker)
             with cormorant.open(":memory:") as fresh:
                 synced(tree, fresh, CountingEmbeddings(), chunker)

@@ -303,5 +303,3 @@ def test_a_watch_goes_on_though_the_folder_is_emptied(docs):
     assert child.returncode == 0
     with cormorant.open("kb") as store:
         assert store.count() == 2
-
-
