@@ -47,6 +47,7 @@ class CormorantRetriever(Retrieving, VectorStoreRetriever):
         search_kwargs: Search arguments, LangChain's way.
         k: Documents wanted, 4 by default.
         fetch_k: Candidates per leg, or for MMR.
+        exact: Compare with every vector, whatever index there is.
         filter: A dict, a callable on a Document, or a StructuredQuery.
         score_threshold: Lowest relevance kept, in [0, 1].
         lambda_mult: 1 is relevance alone, 0 diversity alone; ``mmr`` and ``hybrid``.
@@ -59,6 +60,7 @@ class CormorantRetriever(Retrieving, VectorStoreRetriever):
 
     k: int | None = None
     fetch_k: int | None = None
+    exact: bool | None = None
     filter: Any = None
     score_threshold: float | None = None
     lambda_mult: float | None = None
