@@ -70,8 +70,9 @@ VERB = Verb(
     name="search",
     says="ask a store a question",
     tells=(
-        "Prints the hits, best first, with the rank and score each leg gave them. No hits is an "
-        "answer too, and exits 0."
+        "Prints the hits, best first, with their score, their relevance, which --min-score "
+        "compares with, and the rank and score each leg gave them. No hits is an answer too, and "
+        "exits 0."
     ),
     arguments=_arguments,
     run=_run,

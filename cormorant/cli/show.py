@@ -18,15 +18,16 @@ _LINES = 3
 
 
 def hit_lines(hit: Hit, console: Console) -> Iterator[str]:
-    """A hit: rank, score and id; how each leg saw it; the beginning of its text."""
+    """A hit: rank, score and id; relevance and how each leg saw it; the beginning of its text."""
     place = f"{hit.rank:>2}"
     head = console.style(f"{hit.score:7.3f}", "bold")
     yield f"{place} {head}  {console.style(clip(plain(hit.id), console.width - 13), 'cyan')}"
     # With one leg alone, its score is the hit's.
     parts = hit.contributions if len(hit.contributions) > 1 else {}
-    legs = [leg_text(name, leg, parts.get(name)) for name, leg in hit.legs.items()]
-    if legs:
-        yield console.style(clip(f"   {' · '.join(legs)}", console.width), "dim")
+    # What --min-score compares with, which is not the score.
+    seen = [f"relevance {hit.relevance:.3f}"]
+    seen += [leg_text(name, leg, parts.get(name)) for name, leg in hit.legs.items()]
+    yield console.style(clip(f"   {' · '.join(seen)}", console.width), "dim")
     for line in wrap(hit.text, console.width - 3, _LINES):
         yield f"   {line}"
 

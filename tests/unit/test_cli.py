@@ -234,6 +234,12 @@ def test_min_score(run_json, kb):
     assert not run_json(*query, "--min-score", 1)[1]["hits"]
 
 
+def test_a_hit_shows_what_min_score_compares_with(run, run_json, kb):
+    query = ("search", kb, "cormorant wings helicopter", "--mode", "text", "-k", "1")
+    relevance = run_json(*query)[1]["hits"][0]["relevance"]
+    assert f"relevance {relevance:.3f} · text #1" in run(*query)[1]
+
+
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
