@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cormorant.ingest.batching import batches
+    from cormorant.ingest.documents import async_sync_documents, sync_documents
     from cormorant.ingest.embedding import EmbeddingWork
     from cormorant.ingest.pricing import Price, PriceTable
     from cormorant.ingest.report import Failed, Progress, SyncReport
@@ -26,8 +27,10 @@ _HOMES = {
     "Source": ".sources",
     "SyncReport": ".report",
     "async_sync": ".syncing",
+    "async_sync_documents": ".documents",
     "batches": ".batching",
     "sync": ".syncing",
+    "sync_documents": ".documents",
     "watch": ".watching",
 }
 __all__ = [
@@ -39,8 +42,10 @@ __all__ = [
     "Source",
     "SyncReport",
     "async_sync",
+    "async_sync_documents",
     "batches",
     "sync",
+    "sync_documents",
     "watch",
 ]
 
