@@ -118,10 +118,11 @@ def test_sections_of_markdown_are_not_mixed():
 
 
 def test_code_is_cut_before_definitions():
-    code = "\n".join(f"def f{n}(x):\n    y = x + {n}\n    return y\n" for n in range(6))
+    code = "\n".join(f"@cache\ndef f{n}(x):\n    y = x\n\n    return y\n" for n in range(6))
     document = Document(code, metadata={"type": "code", "source": "a.py"})
     chunks = [chunk.page_content for chunk in StructuralChunker(90, 1).chunk([document])]
-    assert all(chunk.startswith("def ") for chunk in chunks)
+    assert len(chunks) > 2
+    assert all(chunk.startswith("@cache\ndef ") for chunk in chunks)
 
 
 def test_a_subject_that_changes_ends_a_chunk():

@@ -14,6 +14,7 @@ _MODIFIERS: Final = ((0x1F3FB, 0x1F3FF), (0xE0020, 0xE007F))  # skin tones, tags
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 _FLAGS: Final = range(0x1F1E6, 0x1F200)
 _LEADS, _VOWELS, _TAILS = range(0x1100, 0x1160), range(0x1160, 0x11A8), range(0x11A8, 0x1200)
+_FLAGS_IN_LINE: Final = 256
 _FURTHEST: Final = 64  # characters looked back; a longer cluster is torn
 
 
@@ -66,8 +67,8 @@ def _joined(text: str, at: int) -> bool:
 
 
 def _flags_before(text: str, at: int) -> int:
-    """A flag is a pair of these letters."""
+    """How many letters of flags, which are pairs of them; no more than a line is counted."""
     run = 0
-    while at - run > 0 and ord(text[at - run - 1]) in _FLAGS:
+    while run < _FLAGS_IN_LINE and at - run > 0 and ord(text[at - run - 1]) in _FLAGS:
         run += 1
     return run

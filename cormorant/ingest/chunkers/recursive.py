@@ -16,7 +16,7 @@ __all__ = ["SEPARATORS", "RecursiveChunker", "cut"]
 SEPARATORS: Final[tuple[str, ...]] = (
     r"\n[^\S\n]*\n\s*",  # paragraphs
     r"\n",
-    r"[。！？!?…]+[\"'”’」』）)]*\s*|\.+[\"'”’)]*\s+",  # sentences, Chinese ones too
+    r"[。！？!?…]+[\"'”’」』）)]*\s*|(?<!\.)\.++[\"'”’)]*+\s++",  # sentences, Chinese ones too
     r"[，、；：,;:]\s*",
     r"\s+",
 )
@@ -83,7 +83,8 @@ def cut(
 ) -> Iterator[Span]:
     """Spans of a part of a text, each at most ``size`` long, without space around them."""
     measure = _Measure(text, length)
-    pieces = list(_pieces(measure, start, end, size, [re.compile(each) for each in separators]))
+    patterns = [re.compile(each) for each in separators]
+    pieces = list(_pieces(measure, start, end, size, patterns))
     first = 0
     while first < len(pieces):
         last = first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,13 +15,13 @@ __all__ = ["StructuralChunker"]
 
 _HEADING: Final = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _FENCE: Final = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
-_LANGUAGES: Final = {
-    "py": "python", "pyi": "python", "js": "js", "jsx": "js", "ts": "ts", "tsx": "ts",
-    "java": "java", "kt": "kotlin", "c": "c", "h": "cpp", "cc": "cpp", "cpp": "cpp",
-    "hpp": "cpp", "cs": "csharp", "go": "go", "rs": "rust", "rb": "ruby", "php": "php",
-    "swift": "swift", "scala": "scala", "lua": "lua", "hs": "haskell", "ex": "elixir",
-    "exs": "elixir", "ps1": "powershell", "proto": "proto",
-}  # fmt: skip
+_CODE: Final = (
+    # Before what begins at the margin after an empty line; each run of those is looked at once.
+    r"(?<=\S)[^\S\n]*+\n(?:[^\S\n]*+\n)++(?=[^\s})\]])",
+    r"\n[^\S\n]*\n",
+    r"\n",
+    r"\s+",
+)
 
 
 class StructuralChunker(Chunker):
@@ -51,9 +52,7 @@ class StructuralChunker(Chunker):
                 for span in cut(text, start, end, self.size, self.overlap):
                     yield span, known
             return
-        separators = SEPARATORS
-        if metadata.get("type") == "code":
-            separators = _of_language(str(metadata.get("source", "")))
+        separators = _CODE if metadata.get("type") == "code" else SEPARATORS
         for span in cut(text, 0, len(text), self.size, self.overlap, separators):
             yield span, {}
 
@@ -65,33 +64,13 @@ class StructuralChunker(Chunker):
 def _sections(text: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and headings of each part of a Markdown text."""
     fences = [match.start() for match in _FENCE.finditer(text)]
-    inside = list(zip(fences[::2], fences[1::2] or [len(text)], strict=False))
     path: list[str | None] = [None] * 6
     start = 0
     for match in _HEADING.finditer(text):
-        if any(low < match.start() < high for low, high in inside):
+        if bisect(fences, match.start()) % 2:
             continue  # a comment in code
         yield start, match.start(), " > ".join(each for each in path if each)
         level = len(match[1]) - 1
         path[level:] = [match[2], *[None] * (5 - level)]
         start = match.start()
     yield start, len(text), " > ".join(each for each in path if each)
-
-
-def _of_language(source: str) -> tuple[str, ...]:
-    """Where code of a file is cut: before its definitions, by langchain-text-splitters' lists."""
-    name = _LANGUAGES.get(source.rsplit(".", 1)[-1].lower())
-    if name is None:
-        return SEPARATORS
-    try:
-        from langchain_text_splitters import Language, RecursiveCharacterTextSplitter
-    except ImportError:
-        return SEPARATORS
-    found = RecursiveCharacterTextSplitter.get_separators_for_language(Language(name))
-    # They stand at the beginning of what comes next, and ours at the end of what came before.
-    before = tuple(
-        rf"\n(?={re.escape(each.lstrip(chr(10)))})"
-        for each in found
-        if each.strip() and chr(10) in each
-    )
-    return (*before, r"\n[^\S\n]*\n\s*", r"\n", r"\s+")
