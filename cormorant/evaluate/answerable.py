@@ -6,7 +6,7 @@ import math
 
 from cormorant.errors import UsageError
 from cormorant.evaluate.comparing.pairing import named
-from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.evaluation import Evaluation, check_judged
 from cormorant.evaluate.run import Run
 
 __all__ = ["able", "alike", "answerable", "least", "lesser", "only_one"]
@@ -18,6 +18,7 @@ def answerable(run: Evaluation, metric: str, confidence: float) -> None:
     Raises:
         UsageError: Saying what is missing.
     """
+    check_judged(run)
     name = run.run.name
     run.of(metric)
     needed = least(confidence)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cormorant.errors import UsageError
 from cormorant.evaluate.run import Run
 
-__all__ = ["Evaluation"]
+__all__ = ["Evaluation", "check_judged"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,3 +69,17 @@ class Evaluation:
         """Judged queries that the run was never asked; their values are those of no answer."""
         asked = self.run.rankings.keys() | self.run.failed.keys()
         return tuple(query for query in self.queries if query not in asked)
+
+
+def check_judged(*given: object) -> None:
+    """Refuse what is no evaluation, such as a run that was not judged yet.
+
+    Raises:
+        UsageError: Saying how to make one.
+    """
+    for each in given:
+        if not isinstance(each, Evaluation):
+            raise UsageError(
+                f"Evaluations are compared; got a {type(each).__name__}. Judge the run first: "
+                "judge(run, qrels)."
+            )

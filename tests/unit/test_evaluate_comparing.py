@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cormorant.errors import UsageError
-from cormorant.evaluate import Evaluation, Run, compare, compare_all, judge
+from cormorant.evaluate import Evaluation, Gate, Run, compare, compare_all, judge, report
 from cormorant.evaluate.comparing import bootstrap_interval, holes, holm, randomisation_p
 
 RNG = np.random.default_rng(5)
@@ -301,3 +301,18 @@ def test_without_judgements_holes_are_said_to_be_unknown():
 def test_an_interval_of_a_difference_stays_within_what_a_metric_can_differ():
     found = compare(evaluated("a", [0.0] * 30), evaluated("b", [*[0.0] * 29, 1.0]), "ndcg@10")
     assert found.interval == (-1.0, 1.0)
+
+
+def test_runs_that_nobody_judged_are_refused_by_what_compares():
+    run = Run("a", {"q": (("d", 1.0),)})
+    judged = judge(run, {"q": {"d": 1}}, "mrr")
+    for call in (
+        lambda: compare(run, judged, "mrr"),
+        lambda: compare(judged, run, "mrr"),
+        lambda: compare_all(run, [judged], "mrr"),
+        lambda: report(judged, [run]),
+        lambda: Gate.parse("mrr>=0.5").check(run),
+        lambda: compare(run, run, "mrr"),
+    ):
+        with pytest.raises(UsageError, match="Judge the run first"):
+            call()

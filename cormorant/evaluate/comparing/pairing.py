@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import UsageError
-from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.evaluation import Evaluation, check_judged
 from cormorant.evaluate.names import parse_metric
 from cormorant.evaluate.run import Run
 
@@ -34,8 +34,9 @@ def paired(
 
     Raises:
         UsageError: If the two were judged by different judgements or for different queries,
-            or have no such metric.
+            or have no such metric, or are runs that nobody judged.
     """
+    check_judged(baseline, system)
     ours, theirs = baseline.of(metric), system.of(metric)
     if baseline.qrels and system.qrels and baseline.qrels != system.qrels:
         raise UsageError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cormorant import defaults
 from cormorant.errors import UsageError
 from cormorant.evaluate.comparing.comparison import Comparison, compare_all
-from cormorant.evaluate.evaluation import Evaluation
+from cormorant.evaluate.evaluation import Evaluation, check_judged
 from cormorant.evaluate.groups import Groups
 from cormorant.evaluate.reporting.latex import latex_table
 from cormorant.evaluate.reporting.markdown import markdown_table
@@ -163,6 +163,7 @@ def report(
         >>> report(first, [second]).rows()
         [['system', 'mrr'], ['first', '0.5000'], ['second', '1.0000+']]
     """
+    check_judged(baseline, *systems)
     wanted = tuple(baseline.metrics if metrics is None else metrics)
     if not wanted:
         raise UsageError("A report needs a metric; got none. Judge the run by one, say ndcg@10.")
