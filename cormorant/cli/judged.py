@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _SEEN: Final = 1000
-"""So many documents and records are looked at to say what judgements name."""
+"""So many records are looked at to say what judgements name, if it is none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +246,11 @@ def golden_of(args: Namespace, view: Door) -> Golden:
 
 def _field_named(golden: Golden, view: Door) -> str | None:
     """The metadata field that the judgements name, if it is plain that they name no records."""
-    named = {doc for grades in golden.qrels.values() for doc in grades}
-    if golden.by is not None or view.get(list(named)[:_SEEN]):
+    if golden.by is not None:
+        return None
+    named = dict.fromkeys(doc for grades in golden.qrels.values() for doc in grades)
+    documents = list(named)
+    if any(view.get(documents[at : at + _SEEN]) for at in range(0, len(documents), _SEEN)):
         return None
     for record in islice(view.records(), _SEEN):
         field = next((f for f, value in record.metadata.items() if value in named), None)
