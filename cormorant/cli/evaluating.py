@@ -14,6 +14,7 @@ from cormorant.cli.judged import (
     add_groups,
     add_questions,
     brings_qrels,
+    field_among,
     golden_of,
     groups_of,
     qrels_of,
@@ -312,10 +313,9 @@ def _strange(run: Run, golden: Golden, view: Door) -> str | None:
         f"{next(iter(returned))!r}."
     )
     if golden.by is None:
-        for record in view.get(list(returned)[:100]):
-            field = next((f for f, v in record.metadata.items() if v in named), None)
-            if field is not None:
-                return f"{says} They are the records' {field}: judge with --by {field}."
+        field = field_among(view.get(list(returned)[:100]), named)
+        if field is not None:
+            return f"{says} They are the records' {field}: judge with --by {field}."
     return f"{says} Do they belong together?"
 
 

@@ -7,6 +7,7 @@ one flag means one thing in all of them.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from cormorant.cli.console import Console
     from cormorant.cli.settings import Settings
     from cormorant.evaluate import Golden, Groups, Qrels
-    from cormorant.model import Query
+    from cormorant.model import Query, Record
     from cormorant.store import Store
     from cormorant.store.door import Door
 
@@ -29,6 +30,7 @@ __all__ = [
     "add_questions",
     "add_split",
     "brings_qrels",
+    "field_among",
     "golden_of",
     "groups_of",
     "judged_queries",
@@ -252,10 +254,15 @@ def _field_named(golden: Golden, view: Door) -> str | None:
     documents = list(named)
     if any(view.get(documents[at : at + _SEEN]) for at in range(0, len(documents), _SEEN)):
         return None
-    for record in islice(view.records(), _SEEN):
-        field = next((f for f, value in record.metadata.items() if value in named), None)
-        if field is not None:
-            return field
+    return field_among(islice(view.records(), _SEEN), named)
+
+
+def field_among(records: Iterable[Record], named: Container[str]) -> str | None:
+    """The first metadata field of a record that holds one of the names."""
+    for record in records:
+        for field, value in record.metadata.items():
+            if isinstance(value, str) and value in named:
+                return field
     return None
 
 
