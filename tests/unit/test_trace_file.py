@@ -13,12 +13,19 @@ import time
 
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
 
 import cormorant
 from cormorant import Query, trace
 from cormorant.cli import main
 from cormorant.errors import ConfigError, FormatError, NotFound
 from cormorant.langchain import Cormorant
+from cormorant.langchain.document_transformers import LongContextReorder
+from cormorant.langchain.retrievers import (
+    ContextualCompressionRetriever,
+    MultiQueryRetriever,
+)
+from cormorant.langchain.retrievers.document_compressors import DocumentCompressorPipeline
 from cormorant.trace import file as trace_file
 
 
@@ -214,6 +221,33 @@ async def test_a_retriever_is_a_tree_of_spans_in_both_worlds(embedding):
         assert under["search"] == "retrieve"
         assert under["search.vector"] == "search"
     assert traces[0][0]["attributes"] == {"search_type": "hybrid"}
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_composites_show_what_ran_inside_what(awaited):
+    traces = []
+    model = FakeListChatModel(responses=["boat?\nnet?"])
+    with Cormorant.from_texts(["a fish", "a boat", "a net"], None) as vs:
+        several = MultiQueryRetriever.from_llm(
+            retriever=vs.as_retriever(search_type="text"), llm=model
+        )
+        reranked = ContextualCompressionRetriever(
+            base_compressor=DocumentCompressorPipeline(transformers=[LongContextReorder()]),
+            base_retriever=several,
+        )
+        with trace.to_function(traces.append):
+            found = await reranked.ainvoke("fish?") if awaited else reranked.invoke("fish?")
+    assert found
+    (spans,) = traces
+    names = {span["id"]: span["name"] for span in spans}
+    assert [span["parent"] for span in spans].count(None) == 1
+    retrievers = [span["attributes"].get("retriever") for span in spans]
+    assert retrievers[0] == "ContextualCompressionRetriever"
+    assert "MultiQueryRetriever" in retrievers
+    under = {(span["name"], names.get(span["parent"])) for span in spans}
+    assert {("model", "retrieve"), ("search", "retrieve"), ("compress", "retrieve")} <= under
+    assert sum(span["name"] == "search" for span in spans) >= 2
+    assert "fish" not in json.dumps(spans)
 
 
 def test_the_command_line_lists_and_shows(store, tmp_path, capsys):

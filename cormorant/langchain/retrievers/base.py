@@ -21,6 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ConfigDict
 from typing_extensions import override
 
+from cormorant import trace
 from cormorant.errors import UsageError
 from cormorant.langchain import provenance
 from cormorant.langchain.calls.blocking import aside
@@ -120,10 +121,12 @@ class Retriever(Configured, Retrieving, BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        with of_call(None):  # a wrapper may come past invoke
+        # A wrapper may come past invoke.
+        with of_call(None), trace.span("retrieve", retriever=type(self).__name__) as span:
             run, asked, shown = self._asked(run_manager, kwargs)
             found = self._find(check_text(query), run, **asked)
             answer = self._handed_on(found, with_scores=shown)
+            _noted(span, query, answer)
             if answer.degraded:
                 dispatch_custom_event(DEGRADED, list(answer.degraded), config=run.child_config())
             return answer
@@ -132,10 +135,11 @@ class Retriever(Configured, Retrieving, BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
-        with of_call(None):
+        with of_call(None), trace.span("retrieve", retriever=type(self).__name__) as span:
             run, asked, shown = self._asked(run_manager, kwargs)
             found = await self._afind(check_text(query), run, **asked)
             answer = await aside(found, self._handed_on, found, with_scores=shown)
+            _noted(span, query, answer)
             if answer.degraded:
                 says = list(answer.degraded)
                 await adispatch_custom_event(DEGRADED, says, config=run.child_config())
@@ -159,6 +163,11 @@ class Retriever(Configured, Retrieving, BaseRetriever):
         if "k" in asked:
             check_k(asked["k"])
         return run, asked, self.with_scores if shown is None else bool(shown)
+
+
+def _noted(span: trace.Span | trace.Silence, query: str, answer: Answer) -> None:
+    span.note(found=len(answer), degraded=len(answer.degraded))
+    span.tell(query=query)
 
 
 def check_k(k: object, name: str = "k") -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from langchain_core.runnables import Runnable
 
-from cormorant import defaults
+from cormorant import defaults, trace
 from cormorant.analysis.normalise import normalise
 from cormorant.errors import RewriteError, ScopeError, UsageError
 from cormorant.langchain.calls.blocking import only_sync
@@ -59,32 +59,34 @@ _UNSEARCHABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|(?P<hal
 
 def ask_model(run: Run, chain: Runnable[Any, Any], input: Any, tag: str) -> Any:
     """Ask a chain, as a child of the retriever's run."""
-    return run.within(
-        lambda config: chain.invoke(input, config),
-        tag,
-        who=chain,
-        name=tag,
-        share=defaults.REWRITE_SHARE,
-    )
-
-
-async def aask_model(run: Run, chain: Runnable[Any, Any], input: Any, tag: str) -> Any:
-    """Like :func:`ask_model`, awaiting the chain's own async method."""
-    if only_sync(chain) and time_left() is not None:
-        return await run.in_thread(
+    with trace.span("model", task=tag):
+        return run.within(
             lambda config: chain.invoke(input, config),
             tag,
             who=chain,
             name=tag,
             share=defaults.REWRITE_SHARE,
         )
-    return await run.awithin(
-        lambda config: chain.ainvoke(input, config),
-        tag,
-        who=chain,
-        name=tag,
-        share=defaults.REWRITE_SHARE,
-    )
+
+
+async def aask_model(run: Run, chain: Runnable[Any, Any], input: Any, tag: str) -> Any:
+    """Like :func:`ask_model`, awaiting the chain's own async method."""
+    with trace.span("model", task=tag):
+        if only_sync(chain) and time_left() is not None:
+            return await run.in_thread(
+                lambda config: chain.invoke(input, config),
+                tag,
+                who=chain,
+                name=tag,
+                share=defaults.REWRITE_SHARE,
+            )
+        return await run.awithin(
+            lambda config: chain.ainvoke(input, config),
+            tag,
+            who=chain,
+            name=tag,
+            share=defaults.REWRITE_SHARE,
+        )
 
 
 def excuse(error: Exception, policy: OnError, instead: str) -> str:

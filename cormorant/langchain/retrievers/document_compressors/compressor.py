@@ -18,6 +18,7 @@ from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict
 from typing_extensions import override
 
+from cormorant import trace
 from cormorant.errors import QueryError, RerankError, UsageError
 from cormorant.langchain import provenance
 from cormorant.langchain.calls.blocking import aside
@@ -142,18 +143,24 @@ class Compressor(
 
     def _run(self, input: dict[str, Any], config: RunnableConfig, **asked: Any) -> list[Document]:
         began = time.perf_counter()
-        call = self._call(input, config, asked)
-        found = self._compress(call) if call.answer else ()
-        return self._told(call, found, time.perf_counter() - began)
+        with trace.span("compress", compressor=type(self).__name__) as span:
+            call = self._call(input, config, asked)
+            found = self._compress(call) if call.answer else ()
+            kept = self._told(call, found, time.perf_counter() - began)
+            span.note(given=len(call.answer), kept=len(kept))
+            return kept
 
     async def _arun(
         self, input: dict[str, Any], config: RunnableConfig, **asked: Any
     ) -> list[Document]:
         began = time.perf_counter()
         given = input.get("documents") if isinstance(input, Mapping) else None
-        call = await aside(given, self._call, input, config, asked)
-        found = await self._acompress(call) if call.answer else ()
-        return await aside(given, self._told, call, found, time.perf_counter() - began)
+        with trace.span("compress", compressor=type(self).__name__) as span:
+            call = await aside(given, self._call, input, config, asked)
+            found = await self._acompress(call) if call.answer else ()
+            kept = await aside(given, self._told, call, found, time.perf_counter() - began)
+            span.note(given=len(call.answer), kept=len(kept))
+            return kept
 
     def _call(self, input: Any, config: RunnableConfig, asked: dict[str, Any]) -> Call:
         given = {name: value for name, value in asked.items() if value is not None}
