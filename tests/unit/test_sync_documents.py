@@ -114,7 +114,17 @@ def test_metadata_alone_do_not_embed(vs, tmp_path, embedder):
     assert [record.metadata["year"] for record in vs.store.records()] == [2021]
 
 
-def test_a_failure_leaves_the_old_version_whole(vs, embedder, monkeypatch):
+def test_a_failure_leaves_the_old_version_whole(vs, embedder, monkeypatch, tmp_path):
+    def stopped(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with Cormorant(CountingEmbeddings(), path=tmp_path / "theirs") as other:
+        by_index(pages("one", "two"), other)
+        monkeypatch.setattr(other, "delete", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            by_index(pages("three"), other)
+        assert texts_of(other) == ["one", "three", "two"]  # both versions, side by side
+
     by_source(pages("one", "two"), vs)
 
     def fail(texts):

@@ -20,6 +20,7 @@ from cormorant.store.door import Door
 
 __all__ = ["Entries", "Entry"]
 
+_VERSION: Final = 1
 _READ: Final = 256  # entries at once
 
 
@@ -90,7 +91,7 @@ class Entries:
 
     def written(self, entry: Entry) -> list[Record]:
         """An entry and its signpost, to be kept."""
-        fields = [entry.key, entry.group, entry.updated_at]
+        fields = [_VERSION, entry.key, entry.group, entry.updated_at]
         records = [Record(self.entry_id(entry.key), json.dumps(fields, ensure_ascii=False))]
         if entry.group is not None:
             records.append(Record(self.signpost_id(entry.group, entry.key), ""))
@@ -105,7 +106,10 @@ def read(document: Record) -> Entry:
     """
     try:
         fields: list[Any] = json.loads(document.text)
-        return Entry(*fields)
+        version, *rest = fields
+        if version != _VERSION:
+            raise ValueError("it is of a version this release does not read")
+        return Entry(*rest)
     except (ValueError, TypeError) as error:
         raise CorruptionError(
             f"What is kept of an indexed document cannot be read ({document.id}): {error!r}. "
