@@ -145,19 +145,12 @@ def _once(
             args.folder,
             scoped(store, args),
             embedder,
-            chunker=chunker_of(args),
-            name=args.name,
-            include=args.include,
-            exclude=args.exclude,
             allow_empty=args.allow_empty,
             confirm=None if args.watch or args.json else partial(_confirm, line, args.folder),
-            verify=args.verify,
             work={} if args.calls is None else {"calls_at_once": args.calls},
-            prices=table,
-            price_as=choice.spec,
             lock_timeout_s=settings.get("lock_timeout"),
-            progress=line.draw,
             stop=stop,
+            **_how(args, table, choice.spec, line),
         )
     if args.json:
         console.json(
@@ -167,6 +160,20 @@ def _once(
         print_report(report, console)
     console.out.flush()
     return report
+
+
+def _how(args: Namespace, table: PriceTable, spec: str | None, line: Line) -> dict[str, Any]:
+    """What a sync and its dry run are told alike."""
+    return {
+        "chunker": chunker_of(args),
+        "name": args.name,
+        "include": args.include,
+        "exclude": args.exclude,
+        "verify": args.verify,
+        "prices": table,
+        "price_as": spec,
+        "progress": line.draw,
+    }
 
 
 def _confirm(line: Line, named: str, count: int) -> bool:
@@ -259,15 +266,8 @@ def _reckon(args: Namespace, settings: Settings, console: Console, table: PriceT
                 args.folder,
                 scoped(store, args),
                 embedder,
-                chunker=chunker_of(args),
-                name=args.name,
-                include=args.include,
-                exclude=args.exclude,
-                verify=args.verify,
                 dry_run=True,
-                prices=table,
-                price_as=spec,
-                progress=line.draw,
+                **_how(args, table, spec, line),
             )
         held = store.count()
     if args.json:

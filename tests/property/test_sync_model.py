@@ -66,7 +66,7 @@ def synced(tree, store, embedder, chunker, **how):
 
 
 @pytest.mark.parametrize("piece", [2, 1024], ids=["pieces", "whole"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(rounds=st.lists(st.lists(edits, min_size=1, max_size=4), min_size=1, max_size=5))
 @example(rounds=[[("write", "a", "tide\n\nreed"), ("write", "b", "boat")], [("swap", "a", "b")]])
 @example(rounds=[[("write", "a", "tide\n\nreed\n\nebb")], [("rename", "a", "b")]])
@@ -99,7 +99,7 @@ def test_a_synced_store_equals_one_made_at_once(piece, rounds):
                 assert repaired.embedded == repaired.chunks_added == repaired.chunks_updated == 0
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     rounds=st.lists(st.lists(edits, min_size=1, max_size=3), min_size=1, max_size=3),
     after=st.integers(0, 6),

@@ -59,7 +59,7 @@ def edit(folder: Path, rng: random.Random, edits: int) -> None:
 
 @pytest.mark.parametrize(
     ("files", "rounds", "edits"),
-    [(40, 2, 12), pytest.param(1200, 4, 150, marks=pytest.mark.slow)],
+    [(30, 1, 15), pytest.param(1200, 4, 150, marks=pytest.mark.slow)],
     ids=["sample", "1200 files"],
 )
 def test_a_tree_that_is_edited_again_and_again(tmp_path, files, rounds, edits):
