@@ -17,7 +17,7 @@ _HEADING: Final = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILIN
 _FENCE: Final = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
 _CODE: Final = (
     # Before what begins at the margin after an empty line; each run of those is looked at once.
-    r"(?<=\S)[^\S\n]*+\n(?:[^\S\n]*+\n)++(?=[^\s})\]])",
+    r"(?<=\S)[^\S\n]*+\n(?:[^\S\n]*+\n)+(?=[^\s})\]])",
     r"\n[^\S\n]*\n",
     r"\n",
     r"\s+",
