@@ -15,8 +15,8 @@ from cormorant.store.door import Door
 
 __all__ = ["LOOKED_AT", "examine"]
 
-LOOKED_AT: Final = 20_000
-"""Records that are looked at, at most: enough for shares, however large the store is."""
+LOOKED_AT: Final = 100_000
+"""Records that are looked at, at most: about two seconds, however large the store is."""
 
 
 def examine(
