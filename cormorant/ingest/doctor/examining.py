@@ -16,7 +16,7 @@ from cormorant.store.door import Door
 __all__ = ["LOOKED_AT", "examine"]
 
 LOOKED_AT: Final = 100_000
-"""Records that are looked at, at most: about two seconds, however large the store is."""
+"""Records that are looked at, at most: about 3 s of CPU, however large the store is."""
 
 
 def examine(
