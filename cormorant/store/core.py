@@ -24,6 +24,7 @@ from cormorant.index.metadata import Columns
 from cormorant.index.text import TextIndex
 from cormorant.store import indexing
 from cormorant.store.config import StoreConfig
+from cormorant.store.give_back import give_back
 from cormorant.store.scope import Scope
 from cormorant.store.snapshot import Snapshot, Vanished
 from cormorant.store.state import State
@@ -276,6 +277,23 @@ class Core:
         """Drop what memory holds; the next read loads it from the store."""
         with self._state_lock:
             self._state = None
+
+    def remap(self) -> None:
+        """Let memory hold what lies in files: the newest checkpoint in place of what was built.
+
+        Left undone if writes overtake it again and again; the next checkpoint does it.
+        """
+        with self.storage.read() as reader:
+            mapped = self._load(reader)
+        for _ in range(_TRIES):
+            with self.storage.read() as reader, self._state_lock:
+                state = self._state
+                if state is None or state.generation != reader.head.generation:
+                    break
+                if state.lsn <= reader.head.lsn and mapped.generation == state.generation:
+                    self._state = self._caught_up(mapped, reader)
+                    break
+        give_back()
 
     def adopt(self, draft: Draft, coded: Coded | None) -> bool:
         """Let a checkpoint be the store's, and search with the codes it holds from now on.

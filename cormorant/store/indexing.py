@@ -225,7 +225,11 @@ def _keep(core: Core, made: _Made | None = None) -> _Kept | None:
             return _Kept(0, state)
         with core.storage.draft(reader, state.to_arrays()) as draft:
             if core.adopt(draft, state.coded):
-                return _Kept(folded, state)
+                break
+    del reader
+    if not core.storage.in_memory:
+        core.remap()
+    return _Kept(folded, state)
 
 
 def _built(

@@ -245,3 +245,40 @@ def test_an_interpreter_that_ends_without_closing_ends(tmp_path):
     assert (run.returncode, run.stderr) == (0, b"")
     with cormorant.open(Path(tmp_path / "kb"), read_only=True) as store:
         assert store.count() == 300
+
+
+def test_what_was_folded_lies_in_files_and_not_in_memory(tmp_path):
+    query = Query(text="fish 7", top_k=5)
+    with cormorant.open(tmp_path / "kb", background=False) as store:
+        for first in range(0, 400, 50):
+            store.add(records(first, 50))
+        before = [(hit.id, hit.score) for hit in store.search(query)]
+        store.optimize()
+        (segment,) = store._core._state.text._segments
+        assert not segment.slots.flags.owndata
+        assert not segment.slots.flags.writeable
+        assert [(hit.id, hit.score) for hit in store.search(query)] == before
+        store.add(records(400, 10))
+        assert store.stats().records == 410
+        assert store.check().ok
+
+
+def test_memory_is_swapped_for_files_while_others_write(tmp_path, monkeypatch):
+    with cormorant.open(tmp_path / "kb", background=False) as store:
+        store.add(records(0, 150))
+        core = store._core
+        whole, written = core._load, []
+
+        def overtaken(reader):
+            loaded = whole(reader)
+            if len(written) < 2:
+                written.append(store.add(records(1000 + 10 * len(written), 10)))
+            return loaded
+
+        monkeypatch.setattr(core, "_load", overtaken)
+        core.remap()
+        core.remap()
+        assert store.stats().records == 170
+        assert {hit.id for hit in store.search(Query(text="fish", top_k=200))} == {
+            record.id for record in store.records()
+        }
