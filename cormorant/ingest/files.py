@@ -78,33 +78,41 @@ def _walk(
     exclude: Sequence[str],
     told: Callable[[str, str], None],
 ) -> Iterator[SourceFile]:
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: os.fsencode(entry.name))
-    except OSError as error:
-        told(_source(root, folder), f"the folder cannot be read: {error.strerror or error}.")
-        return
-    for entry in found:
-        if entry.name.startswith("."):
+    waiting = [iter(_entries(root, folder, told))]  # no recursion: folders may nest without end
+    while waiting:
+        path = next(waiting[-1], None)
+        if path is None:
+            waiting.pop()
             continue
-        path = folder / entry.name
         source = _source(root, path)
         try:
-            if entry.is_dir(follow_symlinks=False):
+            status = path.lstat()
+            if stat.S_ISDIR(status.st_mode):
                 if not _matches(source, exclude):
-                    yield from _walk(root, path, include, exclude, told)
+                    waiting.append(iter(_entries(root, path, told)))
                 continue
             if not _wanted(source, include, exclude):
                 continue
-            if entry.is_symlink() and not _inside(root, path):
-                told(source, "it is a link that leads to no file of this folder.")
-                continue
-            status = path.stat()
+            if stat.S_ISLNK(status.st_mode):
+                if not _inside(root, path):
+                    told(source, "it is a link that leads to no file of this folder.")
+                    continue
+                status = path.stat()
         except OSError as error:
             told(source, f"it cannot be looked at: {error.strerror or error}.")
             continue
         if stat.S_ISREG(status.st_mode):
             yield SourceFile(path, source, status.st_size, status.st_mtime)
+
+
+def _entries(root: Path, folder: Path, told: Callable[[str, str], None]) -> list[Path]:
+    """What is in a folder, by name, without what is hidden."""
+    try:
+        found = sorted(folder.iterdir(), key=os.fsencode)
+    except OSError as error:
+        told(_source(root, folder), f"the folder cannot be read: {error.strerror or error}.")
+        return []
+    return [path for path in found if not path.name.startswith(".")]
 
 
 def _source(root: Path, path: Path) -> str:

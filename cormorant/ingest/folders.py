@@ -42,7 +42,13 @@ def list_folder(root: Path, include: Sequence[str] = (), exclude: Sequence[str] 
         else:
             found.failed.append(Failed(source, why))
 
+    seen: set[str] = set()
     for file in walk(root, include=include, exclude=exclude, passed_over=passed_over):
+        if file.source in seen:  # names that are no UTF-8 are written with escapes
+            why = "another file is called the same, once both names are written as text. Rename it."
+            found.failed.append(Failed(file.source, why))
+            continue
+        seen.add(file.source)
         read = partial(_read, file)
         found.sources.append(ReadSource(file.source, file.size_bytes, file.modified, read))
     found.sources.sort(key=lambda source: source.source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import zipfile
 from email.message import EmailMessage
 from pathlib import Path
@@ -17,6 +18,7 @@ from pypdf import PdfWriter
 
 from cormorant.errors import LoadError
 from cormorant.ingest.files import SourceFile, walk
+from cormorant.ingest.folders import list_folder
 from cormorant.ingest.loaders import load
 
 CHINESE = "鸬鹚捕鱼，渔民驾船。翅膀会湿吗？" * 6
@@ -275,3 +277,90 @@ def test_names_that_are_no_text_are_names(tmp_path):
     (found,) = walk(tmp_path)
     assert found.source == "\\xff.txt"
     assert [each.page_content for each in load(found)] == ["text"]
+
+
+def test_folders_that_nest_without_end_are_walked(tmp_path):
+    here = os.open(tmp_path, os.O_RDONLY)
+    try:
+        for _ in range(1200):
+            os.mkdir("a", dir_fd=here)
+            deeper = os.open("a", os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = deeper
+        os.close(os.open("b.md", os.O_CREAT, dir_fd=here))
+    finally:
+        os.close(here)
+    assert [each.source.rsplit("/", 1)[-1] for each in walk(tmp_path)] == ["b.md"]
+
+
+def test_two_names_that_are_one_as_text_are_reported(tmp_path):
+    for name in (b"/\xff.txt", b"/\\xff.txt"):
+        Path(os.fsdecode(os.fsencode(tmp_path) + name)).write_bytes(b"text")
+    found = list_folder(tmp_path)
+    assert (len(found.sources), [each.source for each in found.failed]) == (1, ["\\xff.txt"])
+
+
+def test_cells_are_cut_at_line_feeds_alone(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,x\u2028y\n2,p\x0cq\n", encoding="utf-8")
+    assert texts(tmp_path / "a.csv") == ["a: 1; b: x\u2028y\na: 2; b: p\x0cq"]
+
+
+def test_lines_of_json_without_end_are_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"a": "' + "x" * 2**25, encoding="utf-8")
+    with pytest.raises(LoadError, match="line 1 has more than"):
+        read(tmp_path / "a.jsonl")
+
+
+def changed(path, member, *edits):
+    with zipfile.ZipFile(path) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    for old, new in edits:
+        assert re.search(old, held[member])
+        held[member] = re.sub(old, new, held[member])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in held.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize("row", [b"200000", b"1000000000000"])
+def test_a_sheet_is_not_as_large_as_it_says(tmp_path, row):
+    book = openpyxl.Workbook()
+    book.active.append(["a"])
+    book.active.append([1])
+    book.active.append([2])
+    book.save(tmp_path / "a.xlsx")
+    changed(
+        tmp_path / "a.xlsx",
+        "xl/worksheets/sheet1.xml",
+        (b'<dimension ref="[^"]*"', b'<dimension ref="A1:XFD1048576"'),
+        (b'<row r="3"', b'<row r="' + row + b'"'),
+        (b'"A3"', b'"A' + row + b'"'),
+    )
+    told = texts(tmp_path / "a.xlsx")
+    assert told == (["a: 1\na: 2"] if row == b"200000" else ["a: 1"])
+
+
+def test_cells_that_span_columns_are_read_once(tmp_path):
+    word = docx.Document()
+    table = word.add_table(1, 2)
+    table.cell(0, 0).merge(table.cell(0, 1)).text = "wide"
+    word.save(tmp_path / "a.docx")
+    changed(
+        tmp_path / "a.docx",
+        "word/document.xml",
+        (b'gridSpan w:val="2"', b'gridSpan w:val="99999999"'),
+    )
+    assert texts(tmp_path / "a.docx") == ["wide"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.html", "<div>a" * 30_000),
+        ("a.csv", ('"' + "x" * 50 + ",") * 4_000 + "\n"),
+        ("b.csv", "a,'b\"c," * 20_000 + "\n"),
+    ],
+)
+def test_hostile_texts_are_read_in_time(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert texts(tmp_path / name)

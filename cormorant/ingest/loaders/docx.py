@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import docx
-from docx.table import Table
+from docx.table import Table, _Cell, _Row
 
 if TYPE_CHECKING:
     from cormorant.ingest.files import SourceFile
@@ -24,7 +24,7 @@ def read(file: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:
     lines: list[str] = []
     for block in found.iter_inner_content():
         if isinstance(block, Table):
-            lines.extend("\t".join(cell.text for cell in row.cells) for row in block.rows)
+            lines.extend(_row(row, block) for row in block.rows)
             continue
         style = block.style.name if block.style is not None else ""
         level = _level(style or "")
@@ -35,6 +35,11 @@ def read(file: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:
         lines = [block.text, ""]
         sections[level:] = [block.text.strip(), *[None] * (_LEVELS - level - 1)]
     yield "\n".join(lines).strip(), _told(title, sections)
+
+
+def _row(row: _Row, table: Table) -> str:
+    """Each cell once: ``row.cells`` repeats one for each column it spans, however many it says."""
+    return "\t".join(_Cell(cell, table).text for cell in row._tr.tc_lst)  # noqa: SLF001 - no other
 
 
 def _level(style: str) -> int | None:

@@ -44,26 +44,28 @@ def read(file: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _words(page: Tag) -> Iterator[tuple[int | None, str]]:
     """What is written, in order; with the level, from 0, where it is a heading."""
-    waiting: list[PageElement | str] = [page]
+    waiting: list[PageElement | str | None] = [page]
+    within_pre = 0
     while waiting:  # no recursion: pages may nest without end
         each = waiting.pop()
-        if isinstance(each, Tag):
+        if each is None:
+            within_pre -= 1
+        elif isinstance(each, Tag):
             if each.name in _UNREAD:
                 continue
             if each.name in _HEADINGS:
                 yield _HEADINGS.index(each.name), each.get_text(" ", strip=True)
                 continue
             edge = ["\n"] if each.name in _BLOCKS else [" "] if each.name in {"td", "th"} else []
+            if each.name == "pre":
+                within_pre += 1
+                waiting.append(None)
             waiting.extend([*edge, *reversed(list(each.children)), *edge])
         elif isinstance(each, NavigableString):
             if type(each) is NavigableString:  # no comment, no doctype
-                yield None, str(each) if _in_pre(each) else re.sub(r"\s+", " ", str(each))
+                yield None, str(each) if within_pre else re.sub(r"\s+", " ", str(each))
         elif isinstance(each, str):
             yield None, each
-
-
-def _in_pre(text: NavigableString) -> bool:
-    return text.find_parent("pre") is not None
 
 
 def _joined(parts: list[str]) -> str:

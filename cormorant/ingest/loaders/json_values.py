@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["read"]
 
 _DEEPEST: Final = 64
+_LONGEST: Final = 16 * 2**20  # characters of a line
 
 
 def read(file: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -32,6 +33,12 @@ def read(file: SourceFile) -> Iterator[tuple[str, dict[str, Any]]]:
         for part in decoded_parts(file):
             lines = (rest + part).split("\n")
             rest = lines.pop()
+            if len(rest) > _LONGEST:
+                raise LoadError(
+                    f"{file.source}, line {number + len(lines) + 1} has more than {_LONGEST:,} "
+                    "characters. Split it.",
+                    path=file.path,
+                )
             for line in lines:
                 number += 1
                 if line.strip():
