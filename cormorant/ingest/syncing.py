@@ -459,7 +459,7 @@ def _listed(
         if not root.is_dir():
             raise NotFound(f"{root} is no folder. Name the folder whose files are to be synced.")
         listing = list_folder(root, include, exclude)
-        return [*listing.sources], name or str(root.resolve()), listing.failed
+        return [*listing.sources], name or _as_text(root.resolve()), listing.failed
     if name is None:
         raise ConfigError(
             "Sources that are no folder need a name for their collection: name='wiki'."
@@ -471,6 +471,13 @@ def _listed(
     return sources, name, []
 
 
+def _as_text(path: Path) -> str:
+    """A path as text, whatever its bytes are."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def _under(source: str, unread: Sequence[str]) -> bool:
     """Whether a source is one of those, or lies in a folder that is."""
-    return any(source == each or source.startswith(f"{each.rstrip('/')}/") for each in unread)
+    return any(
+        each in {source, "."} or source.startswith(f"{each.rstrip('/')}/") for each in unread
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -399,3 +400,27 @@ def test_searching_goes_on_meanwhile(tree, store, embedder):
     done.set()
     thread.join()
     assert not errors
+
+
+def test_a_folder_whose_name_is_no_text_is_a_collection(store, embedder, tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    folder.mkdir()
+    (folder / "a.md").write_text("text")
+    assert sync(folder, store, embedder).added == 1
+    assert sync(folder, store, embedder).skipped == 1
+
+
+def test_a_folder_that_cannot_be_listed_keeps_all_whatever_is_allowed(
+    store, embedder, tmp_path, monkeypatch
+):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("text")
+    sync(tmp_path / "docs", store, embedder)
+
+    def refused(folder):
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    report = sync(tmp_path / "docs", store, embedder, allow_empty=True)
+    assert (report.deleted, [each.source for each in report.failed]) == (0, ["."])
+    assert store.count() == 1
