@@ -35,6 +35,7 @@ from cormorant.cli.console import Console
 from cormorant.cli.settings import Settings
 from cormorant.cli.verb import Verb
 from cormorant.errors import CormorantError, StoreLocked
+from cormorant.width import plain
 
 __all__ = ["VERBS", "build_parser", "main"]
 
@@ -114,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args, Settings.load(args), console)
         console.out.flush()
     except StoreLocked as error:
-        console.error(str(error))
+        console.error(_shown(error))
         return 3
     except BrokenPipeError:
         # The reader has had enough (`| head`). What is still buffered has nowhere to go, and
@@ -125,6 +126,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.error("interrupted; what was stored before stays stored.")
         return 130
     except (CormorantError, OSError) as error:
-        console.error(str(error))
+        console.error(_shown(error))
         return 2
     return code
+
+
+def _shown(error: Exception) -> str:
+    """What it says, line by line, without what a name in it would do to the terminal."""
+    return "\n".join(plain(line) for line in str(error).split("\n"))

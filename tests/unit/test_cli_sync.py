@@ -116,14 +116,14 @@ def test_an_emptied_text_takes_its_chunks_along(run, run_json, docs):
 
 def test_a_folder_that_cannot_be_read_keeps_its_chunks(run, run_json, docs, monkeypatch):
     run(docs, "kb", "--embedder", "none")
-    scandir = os.scandir
+    iterdir = Path.iterdir
 
     def refuse(path):
         if str(path).endswith("sub"):
             raise PermissionError(13, "Permission denied")
-        return scandir(path)
+        return iterdir(path)
 
-    monkeypatch.setattr("cormorant.ingest.files.os.scandir", refuse)
+    monkeypatch.setattr(Path, "iterdir", refuse)
     code, said, _ = run_json(docs, "kb")
     assert (code, said["deleted"], said["chunks"]) == (1, 0, 2)
     assert said["failed"][0]["source"] == "sub"
@@ -303,3 +303,12 @@ def test_a_watch_goes_on_though_the_folder_is_emptied(docs):
     assert child.returncode == 0
     with cormorant.open("kb") as store:
         assert store.count() == 2
+
+
+def test_names_in_errors_cannot_move_the_cursor(tmp_path, capsys):
+    from cormorant.cli.app import main
+
+    (tmp_path / "c\x1b[2J.json").write_text("{")
+    assert main(["chunk", str(tmp_path / "c\x1b[2J.json")]) == 2
+    assert main(["sync", str(tmp_path / "no\x1b[2J"), str(tmp_path / "kb")]) == 2
+    assert "\x1b" not in capsys.readouterr().err
