@@ -86,6 +86,10 @@ class MemorySnapshot:
             return None
         return ExactIndex(self._vectors, self.metric, self.has_vector)
 
+    @property
+    def scan(self) -> ExactIndex | None:
+        return self.vector
+
     def vectors(self) -> NDArray[np.float32] | None:
         return self._vectors
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import QueryError
-from cormorant.index.vector import ExactIndex, check_vector
+from cormorant.index.vector import check_vector
 from cormorant.model import Fusion, Mode, Query
 from cormorant.search.admit import Condition
 from cormorant.search.calibration import Curve
@@ -179,12 +179,8 @@ class _Missing(NamedTuple):
 def _vector_leg(
     snapshot: Snapshot, vector: NDArray[np.float32] | None, *, exact: bool
 ) -> VectorLeg | _Missing:
-    index, vectors = snapshot.vector, snapshot.vectors()
-    if vector is not None and index is not None and vectors is not None:
-        if exact:
-            all_have = snapshot.without_vector == 0
-            has_vector = None if all_have else snapshot.has_vector
-            index = ExactIndex(vectors, snapshot.metric, has_vector)
+    index = snapshot.scan if exact else snapshot.vector
+    if vector is not None and index is not None:
         return VectorLeg(snapshot, index, vector)
     if snapshot.dim is None and snapshot.n > snapshot.dead:
         why = (

@@ -67,6 +67,11 @@ class Snapshot(Protocol):
         ...
 
     @property
+    def scan(self) -> VectorIndex | None:
+        """Every vector compared, whatever index there is; None if no live record has one."""
+        ...
+
+    @property
     def analyzer(self) -> Analyzer:
         """Text → terms."""
         ...

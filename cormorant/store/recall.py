@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cormorant import search as searching
 from cormorant.errors import ConfigError, QueryError
-from cormorant.index.vector import ExactIndex, check_vector, midpoints
+from cormorant.index.vector import check_vector, midpoints
 from cormorant.model import FilterLike, VectorLike
 from cormorant.store import settings
 from cormorant.store.checked import RecallCheck
@@ -71,8 +71,8 @@ def recall_check(
 def _asked(
     snapshot: Snapshot, given: list[VectorLike] | None, k: int, filter: FilterLike | None
 ) -> RecallReport:
-    vectors, index = snapshot.vectors(), snapshot.vector
-    if vectors is None or index is None:
+    vectors, index, scan = snapshot.vectors(), snapshot.vector, snapshot.scan
+    if vectors is None or index is None or scan is None:
         raise QueryError("No record in the store has a vector, so there is no recall to check.")
     metric, state = snapshot.metric, snapshot.state
     mask = searching.matching(snapshot, filter)
@@ -83,7 +83,6 @@ def _asked(
         asked = midpoints(vectors, usable, metric, _ASKED, _SEED)
     else:
         asked = np.stack([check_vector(each, dim=snapshot.dim, metric=metric) for each in given])
-    scan = ExactIndex(vectors, metric, snapshot.has_vector)
     by_query, exact = _recalls(index, scan, asked, k, mask)
     mean = float(by_query.mean())
     spread = float(by_query.std(ddof=1)) if len(by_query) > 1 else 0.0
@@ -123,7 +122,7 @@ def _asked(
 
 
 def _recalls(
-    index: VectorIndex, scan: ExactIndex, asked: NDArray[np.float32], k: int, mask: Mask
+    index: VectorIndex, scan: VectorIndex, asked: NDArray[np.float32], k: int, mask: Mask
 ) -> tuple[NDArray[np.float64], int]:
     """Of each question; and how many the index answered exactly. Equal scores are equally near."""
     found = np.empty(len(asked))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.errors import CorruptionError
-from cormorant.index.vector import ExactIndex, PqIndex
+from cormorant.index.vector import Coded, ExactIndex, PqIndex
 from cormorant.model import Metric, Record
 from cormorant.store import settings
 
@@ -127,19 +127,25 @@ class Snapshot:
     @property
     def vector(self) -> VectorIndex | None:
         """The vector index; None if no live record has a vector."""
-        if self._vector is None and self.state.with_vector:
-            vectors = self.vectors()
-            if vectors is not None:
-                # The dead are masked out, so only the living need one.
-                all_have = self.state.with_vector == self.state.live
-                has_vector = None if all_have else self.has_vector
-                coded = self.state.coded
-                self._vector = (
-                    ExactIndex(vectors, self.metric, has_vector)
-                    if coded is None
-                    else PqIndex(coded, vectors, self.metric, has_vector)
-                )
+        if self._vector is None:
+            self._vector = self._index(self.state.coded)
         return self._vector
+
+    @property
+    def scan(self) -> VectorIndex | None:
+        """Every vector compared, whatever index there is; None if no live record has one."""
+        return self._index(None)
+
+    def _index(self, coded: Coded | None) -> VectorIndex | None:
+        vectors = self.vectors() if self.state.with_vector else None
+        if vectors is None:
+            return None
+        # The dead are masked out, so only the living need one.
+        all_have = self.state.with_vector == self.state.live
+        has_vector = None if all_have else self.has_vector
+        if coded is None:
+            return ExactIndex(vectors, self.metric, has_vector)
+        return PqIndex(coded, vectors, self.metric, has_vector)
 
     def vectors(self) -> NDArray[np.float32] | None:
         """float32, shape (n, dim), read-only; None if the store has no vectors yet."""
