@@ -37,13 +37,15 @@ def explain(snapshot: Snapshot, query: Query, slot: int) -> Explanation:
     Raises:
         QueryError, DimensionError, FilterError: As searching would.
     """
-    return explained(snapshot, query, slot)[1]
-
-
-def explained(snapshot: Snapshot, query: Query, slot: int) -> tuple[Outcome, Explanation]:
-    """The search in arrays, and :func:`explain` of it."""
-    outcome = search(snapshot, query)
     (record,) = snapshot.fetch([slot])
+    return explained(snapshot, query, slot, record)[1]
+
+
+def explained(
+    snapshot: Snapshot, query: Query, slot: int, record: Record
+) -> tuple[Outcome, Explanation]:
+    """The search in arrays, and :func:`explain` of it, of a record that was fetched."""
+    outcome = search(snapshot, query)
     return outcome, _explained(outcome, slot, record)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,6 +40,31 @@ _DECIDE: Final[Mapping[str, Cause]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """One search, and one record's way through it.
+
+    Attributes:
+        outcome: What happened.
+        explanation: Of the record.
+        slot, record: Which.
+    """
+
+    outcome: Outcome
+    explanation: Explanation
+    slot: int
+    record: Record
+
+    @classmethod
+    def through(cls, snapshot: Snapshot, query: Query, slot: int, record: Record) -> _Followed:
+        return cls(*explained(snapshot, query, slot, record), slot, record)
+
+    def again(self, settings: Mapping[str, Any]) -> _Followed:
+        """The same record through the search with other settings."""
+        changed = replace(self.outcome.query, **settings)
+        return _Followed.through(self.outcome.snapshot, changed, self.slot, self.record)
+
+
 def why_not(snapshot: Snapshot, query: Query, slot: int) -> WhyNot:
     """Follow a record to where it is lost, and find what would have kept it.
 
@@ -51,26 +76,27 @@ def why_not(snapshot: Snapshot, query: Query, slot: int) -> WhyNot:
     Raises:
         QueryError, DimensionError, FilterError: As searching would.
     """
-    outcome, explanation = explained(snapshot, query, slot)
     (record,) = snapshot.fetch([slot])
-    cause, says = _cause(outcome, explanation, slot)
+    followed = _Followed.through(snapshot, query, slot, record)
+    cause, says = _cause(followed)
     return WhyNot(
         id=record.id,
         cause=cause,
         says=says,
-        changes=() if cause in {"found", "scope"} else tuple(_changes(outcome, cause, slot)),
-        explanation=explanation,
+        changes=() if cause in {"found", "scope"} else tuple(_changes(followed, cause)),
+        explanation=followed.explanation,
     )
 
 
-def _cause(outcome: Outcome, explanation: Explanation, slot: int) -> tuple[Cause, str]:
+def _cause(followed: _Followed) -> tuple[Cause, str]:
     """The first stage that lost it, by its cause's name, and the verdict."""
+    outcome, explanation, slot = followed.outcome, followed.explanation, followed.slot
     if explanation.found:
         return "found", explanation.says
-    missed = next((each for each in outcome.fetched if _overlooked(outcome, each, slot)), None)
     decided = _DECIDE.get(explanation.lost_at or "")
-    if decided is not None and not (decided == "top_k" and missed):
-        return decided, explanation.says
+    missed = None
+    if decided in {None, "top_k"}:
+        missed = next((each for each in outcome.fetched if _overlooked(outcome, each, slot)), None)
     if missed is not None:
         rank, of = rank_in_leg(outcome, missed, slot)
         says = (
@@ -79,14 +105,15 @@ def _cause(outcome: Outcome, explanation: Explanation, slot: int) -> tuple[Cause
             f"of {of}."
         )
         return "approximate", says
+    if decided is not None:
+        return decided, explanation.says
     if any(judges(each, slot) for each in outcome.fetched):
         return "fetch_k", explanation.says
-    vector = any(each.leg.name == "vector" for each in outcome.fetched)
-    text = any(each.leg.name == "text" for each in outcome.fetched)
-    if vector and text:
+    ran = {each.leg.name for each in outcome.fetched}
+    if ran == {"vector", "text"}:
         says = f"{explanation.id!r} has no vector, and holds no term of the query."
         return "terms", says
-    return ("terms" if text else "no_vector"), explanation.says
+    return ("terms" if "text" in ran else "no_vector"), explanation.says
 
 
 def _overlooked(outcome: Outcome, fetched: Fetched, slot: int) -> bool:
@@ -98,14 +125,14 @@ def _overlooked(outcome: Outcome, fetched: Fetched, slot: int) -> bool:
     return rank_in_leg(outcome, fetched, slot)[0] <= outcome.plan.k
 
 
-def _changes(outcome: Outcome, cause: Cause, slot: int) -> Iterator[Change]:
+def _changes(followed: _Followed, cause: Cause) -> Iterator[Change]:
     """The change that was tried and brings it in, then what the store could do."""
-    settings = _tried(outcome, slot)
+    settings = _tried(followed)
     if settings:
-        yield Change(_sentence(outcome.query, settings), query=settings)
-    (record,) = outcome.snapshot.fetch([slot])
+        yield Change(_sentence(followed.outcome.query, settings), query=settings)
     if cause == "no_vector":
-        yield Change("Add the record again with its vector.", store={"add": {"id": record.id}})
+        add = {"id": followed.record.id}
+        yield Change("Add the record again with its vector.", store={"add": add})
     if cause == "approximate":
         yield Change(
             "Build the index for a higher recall, optimize(recall=…), or drop it, "
@@ -113,52 +140,49 @@ def _changes(outcome: Outcome, cause: Cause, slot: int) -> Iterator[Change]:
             store={"index": "exact"},
         )
     if cause == "terms":
-        yield from _other_analyzers(outcome, record)
+        yield from _other_analyzers(followed)
 
 
-def _tried(outcome: Outcome, slot: int) -> dict[str, Any] | None:
+def _tried(first: _Followed) -> dict[str, Any] | None:
     """The settings that make the record a hit, as few and as near as one cause after another."""
-    original, changed = outcome.query, dict[str, Any]()
+    followed, changed = first, dict[str, Any]()
     for _ in range(_TRIES):
-        outcome, explanation = explained(outcome.snapshot, replace(original, **changed), slot)
-        if explanation.found:
-            return _fewest(outcome.snapshot, original, changed, slot)
-        cause = _cause(outcome, explanation, slot)[0]
-        remedy = _REMEDIES[cause](outcome, slot) if cause in _REMEDIES else None
+        if followed.explanation.found:
+            return _fewest(first, changed)
+        cause = _cause(followed)[0]
+        remedy = _REMEDIES[cause](followed) if cause in _REMEDIES else None
         if remedy is None:
             return None
         if "fetch_k" in changed and "fetch_k" in remedy:
             # What is fetched more may rank above it again: not a step at a time.
             remedy["fetch_k"] = max(remedy["fetch_k"], 2 * changed["fetch_k"])
         changed |= remedy
+        followed = first.again(changed)
     return None
 
 
-def _fewest(
-    snapshot: Snapshot, original: Query, changed: dict[str, Any], slot: int
-) -> dict[str, Any]:
+def _fewest(first: _Followed, changed: dict[str, Any]) -> dict[str, Any]:
     """Without the settings that another made needless, such as the fetch_k of an earlier try."""
     for name in list(changed):
         fewer = {key: value for key, value in changed.items() if key != name}
-        if fewer and _is_hit(snapshot, original, fewer, slot):
+        if fewer and _is_hit(first, fewer):
             changed = fewer
     return changed
 
 
-def _is_hit(snapshot: Snapshot, original: Query, changed: Mapping[str, Any], slot: int) -> bool:
+def _is_hit(followed: _Followed, settings: Mapping[str, Any]) -> bool:
     try:
-        query = replace(original, **changed)
+        return followed.again(settings).explanation.found
     except QueryError:  # settings that need each other
         return False
-    return explained(snapshot, query, slot)[1].found
 
 
-def _without_what_fails(outcome: Outcome, slot: int) -> dict[str, Any]:
+def _without_what_fails(followed: _Followed) -> dict[str, Any]:
     """The filter's clauses that the record satisfies, or would if they asked for its type."""
+    outcome, record = followed.outcome, followed.record
     parsed = outcome.plan.condition.parsed
     if parsed is None:  # a callable cannot be taken apart
         return {"filter": None}
-    (record,) = outcome.snapshot.fetch([slot])
     match = text_match(outcome.snapshot)
     parts = parsed.parts if isinstance(parsed, And) else (parsed,)
     kept: list[Filter] = []
@@ -191,73 +215,68 @@ def _retyped(operand: Any) -> Any:
     return str(operand)
 
 
-def _lower_threshold(outcome: Outcome, slot: int) -> dict[str, Any]:
+def _lower_threshold(followed: _Followed) -> dict[str, Any]:
     """The record's relevance, rounded down; None if it has none to speak of."""
-    relevance = next(
-        step.value
-        for step in explained(outcome.snapshot, outcome.query, slot)[1].steps
-        if step.stage == "min_score"
-    )
+    steps = followed.explanation.steps
+    relevance = next(step.value for step in steps if step.stage == "min_score")
     floor = math.floor((relevance or 0.0) * 10_000 - 1e-3) / 10_000
     return {"min_score": floor if floor > 0 else None}
 
 
-def _full_scan(outcome: Outcome, slot: int) -> dict[str, Any]:  # noqa: ARG001 - a remedy
+def _full_scan(followed: _Followed) -> dict[str, Any]:  # noqa: ARG001 - a remedy
     return {"exact": True}
 
 
-def _more_candidates(outcome: Outcome, slot: int) -> dict[str, Any]:
-    return {"fetch_k": max(_nearest_rank(outcome, slot), outcome.query.top_k)}
-
-
-def _nearest_rank(outcome: Outcome, slot: int) -> int:
+def _more_candidates(followed: _Followed) -> dict[str, Any]:
+    """As many as reach the better of its ranks."""
+    outcome, slot = followed.outcome, followed.slot
     ranks = [rank_in_leg(outcome, each, slot)[0] for each in outcome.fetched if judges(each, slot)]
-    return max(min(ranks), outcome.plan.k + 1)
+    return {"fetch_k": max(min(ranks), outcome.plan.k + 1, outcome.query.top_k)}
 
 
-def _less_diverse(outcome: Outcome, slot: int) -> dict[str, Any] | None:
+def _less_diverse(followed: _Followed) -> dict[str, Any] | None:
     """As little less as brings it in; else more candidates, or more hits."""
+    outcome = followed.outcome
     passed = outcome.slots[outcome.above]
-    place = int(np.flatnonzero(passed == slot)[0]) + 1
+    place = int(np.flatnonzero(passed == followed.slot)[0]) + 1
     if place > outcome.plan.k:
         return {"fetch_k": place}
     now = outcome.plan.mmr_lambda or 0.0
     for mmr_lambda in (each for each in _LAMBDAS if each > now):
-        if _is_hit(outcome.snapshot, outcome.query, {"mmr_lambda": mmr_lambda}, slot):
+        if _is_hit(followed, {"mmr_lambda": mmr_lambda}):
             return {"mmr_lambda": mmr_lambda}
-    return _larger_top_k(outcome, slot)
+    return _larger_top_k(followed)
 
 
-def _larger_top_k(outcome: Outcome, slot: int) -> dict[str, Any] | None:
+def _larger_top_k(followed: _Followed) -> dict[str, Any] | None:
     """The smallest that reaches it.
 
     The order of the hits does not depend on how many are returned, but on how many are fetched:
     where more hits are wanted than are fetched now, others may be fetched that rank above it.
     """
+    outcome = followed.outcome
     most, n = max(outcome.plan.k, outcome.query.top_k), outcome.snapshot.n
     while True:
-        wide: dict[str, Any] = {"top_k": most, "fetch_k": most}
-        found = explained(outcome.snapshot, replace(outcome.query, **wide), slot)[1]
-        if found.rank is not None:
-            return {"top_k": found.rank, "fetch_k": most}
+        rank = followed.again({"top_k": most, "fetch_k": most}).explanation.rank
+        if rank is not None:
+            return {"top_k": rank, "fetch_k": most}
         if most >= n:
             return None
         most = min(2 * most, n)
 
 
-def _another_leg(outcome: Outcome, slot: int) -> dict[str, Any] | None:
+def _another_leg(followed: _Followed) -> dict[str, Any] | None:
     """A leg that has something on the record; else words that are in it."""
-    query, snapshot = outcome.query, outcome.snapshot
-    ran = {each.leg.name for each in outcome.fetched}
-    has_vector = snapshot.vector is not None and bool(snapshot.has_vector[slot])
+    query, snapshot = followed.outcome.query, followed.outcome.snapshot
+    ran = {each.leg.name for each in followed.outcome.fetched}
+    has_vector = snapshot.vector is not None and bool(snapshot.has_vector[followed.slot])
     if "vector" not in ran and query.vector is not None and has_vector:
         return {"mode": "hybrid"}
-    (record,) = snapshot.fetch([slot])
-    held = set(snapshot.analyzer.terms(record.text))
+    held = set(snapshot.analyzer.terms(followed.record.text))
     text_mode: dict[str, Any] = {} if "text" in ran else {"mode": "text"}
     if text_mode and _shared(snapshot, query.text, held):
         return text_mode
-    word = _rarest_word(snapshot, record)
+    word = _rarest_word(snapshot, followed.record)
     if word is None:
         return None
     beside = f"{query.text} {word}" if query.text else word
@@ -281,7 +300,7 @@ def _rarest_word(snapshot: Snapshot, record: Record) -> str | None:
     return rarest
 
 
-_REMEDIES: Final[Mapping[Cause, Callable[[Outcome, int], dict[str, Any] | None]]] = {
+_REMEDIES: Final[Mapping[Cause, Callable[[_Followed], dict[str, Any] | None]]] = {
     "filter": _without_what_fails,
     "no_vector": _another_leg,
     "terms": _another_leg,
@@ -293,15 +312,15 @@ _REMEDIES: Final[Mapping[Cause, Callable[[Outcome, int], dict[str, Any] | None]]
 }
 
 
-def _other_analyzers(outcome: Outcome, record: Record) -> Iterator[Change]:
+def _other_analyzers(followed: _Followed) -> Iterator[Change]:
     """Languages whose stems make a word of the question and one of the record equal."""
-    now = outcome.snapshot.analyzer.language
+    now = followed.outcome.snapshot.analyzer.language
+    question = followed.outcome.query.text or ""
     others = [*_LIKELY, *(each for each in LANGUAGES if each not in _LIKELY)]
     for language in (each for each in others if each != now):
         analyzer = Analyzer(language)
-        shared = set(analyzer.query_terms(outcome.query.text or "")) & set(
-            analyzer.terms(record.text)
-        )
+        asked, held = analyzer.query_terms(question), analyzer.terms(followed.record.text)
+        shared = set(asked) & set(held)
         if shared:
             yield Change(
                 f"A store with language={language!r} finds it by {', '.join(sorted(shared))}: "
