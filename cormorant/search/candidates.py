@@ -184,14 +184,15 @@ def gather(
     order = np.argsort(slots)
     names = [each.leg.name for each in outcome.fetched]
     legs = {name: view.take(order) for name, view in zip(names, views, strict=True)}
+    records = snapshot.fetch(slots[order])
     reading = None
     if len(legs) > 1:
-        reading = reading_of(outcome, slots[order], settled)
+        reading = reading_of(outcome, settled, lambda: records)
         settled = replace(settled, weights=trusted(reading, legs, settled, settled.fetch_k)[0])
     has = snapshot.has_vector[slots[order]]
     vectors = snapshot.vectors() if with_vectors else None
     return Candidates(
-        records=tuple(snapshot.fetch(slots[order])),
+        records=tuple(records),
         legs={name: replace(view, weight=1.0) for name, view in legs.items()},
         relevances={
             each.leg.name: each.leg.relevance(legs[each.leg.name].scores)

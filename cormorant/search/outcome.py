@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cormorant.index.contract import LegResult, Mask
-from cormorant.model import Query, Stage
+from cormorant.model import Query, Record, Stage
 from cormorant.search.admit import admitted
 from cormorant.search.claims import judge
 from cormorant.search.diversify import Picks, diversified
@@ -190,7 +191,8 @@ def _fuse(outcome: Outcome) -> None:
     slots, views = views_of(outcome)
     if len(views) > 1:
         names = [fetched.leg.name for fetched in outcome.fetched]
-        reading = reading_of(outcome, slots, plan.settled) if plan.fusion == "z" else None
+        fetch = partial(outcome.snapshot.fetch, slots)
+        reading = reading_of(outcome, plan.settled, fetch) if plan.fusion == "z" else None
         seen = dict(zip(names, views, strict=True))
         outcome.weights, seen = trusted(reading, seen, plan.settled, plan.k)
         views = tuple(replace(seen[name], weight=outcome.weights[name]) for name in names)
@@ -233,15 +235,19 @@ def views_of(outcome: Outcome) -> tuple[NDArray[np.int64], tuple[LegScores, ...]
     return slots, tuple(_view(outcome, fetched, slots) for fetched in outcome.fetched)
 
 
-def reading_of(outcome: Outcome, slots: NDArray[np.int64], settled: Settled) -> Reading | None:
+def reading_of(
+    outcome: Outcome, settled: Settled, fetch: Callable[[], Sequence[Record]]
+) -> Reading | None:
     """What is known of the query and its candidates beside the scores; None if nothing was learned.
 
-    The candidates' texts are read only in a store of several scripts.
+    Args:
+        outcome: After its legs were asked.
+        settled: The query's ranking settings.
+        fetch: Gives the candidates; asked in a store of several scripts alone.
     """
     known = next(each.leg.known for each in outcome.fetched if isinstance(each.leg, TextLeg))
     if settled.scripts is not None:
-        records = outcome.snapshot.fetch(slots)
-        return Reading.of(settled.scripts, known, outcome.query.text or "", records)
+        return Reading.of(settled.scripts, known, outcome.query.text or "", fetch())
     return None if settled.trust is None else Reading(settled.trust, known)
 
 
