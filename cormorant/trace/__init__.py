@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from cormorant.trace.file import TraceFile, read_trace, read_traces
 from cormorant.trace.sinks import to_function, to_json_lines, to_log
-from cormorant.trace.span import Silence, Sink, Span, current, listen, span
+from cormorant.trace.span import Silence, Sink, Span, listen, span
 
 __all__ = [
     "Silence",
     "Sink",
     "Span",
     "TraceFile",
-    "current",
     "listen",
     "read_trace",
     "read_traces",

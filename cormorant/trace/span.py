@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 if TYPE_CHECKING:
     from cormorant.model import Hit, Stage
 
-__all__ = ["Silence", "Sink", "Span", "current", "listen", "span"]
+__all__ = ["Silence", "Sink", "Span", "listen", "span"]
 
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -192,11 +192,6 @@ _current: ContextVar[Span | None] = ContextVar("cormorant_span", default=None)
 def span(name: str, **attributes: Any) -> Span | Silence:
     """A context manager around a part of a call."""
     return Span(name, attributes) if _sinks else _SILENCE
-
-
-def current() -> Span | Silence:
-    """The span that what runs now is in; silence if there is none."""
-    return _current.get() or _SILENCE
 
 
 @contextmanager

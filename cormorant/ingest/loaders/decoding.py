@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -112,8 +111,3 @@ def _none(file: SourceFile) -> str:
     raise LoadError(
         f"{file.source} is in no encoding that is known here. Save it as UTF-8.", path=file.path
     )
-
-
-def as_stream(text: str) -> io.StringIO:
-    """For readers that want a file."""
-    return io.StringIO(text, newline="")
