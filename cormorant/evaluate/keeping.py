@@ -10,10 +10,10 @@ import hashlib
 import json
 from typing import Any, Final
 
-from cormorant.errors import CorruptionError, NotFound, ScopeError, UsageError
+from cormorant.errors import CorruptionError, NotFound, UsageError
 from cormorant.evaluate.golden import Golden
 from cormorant.model import Record
-from cormorant.store import OWN_DOCUMENTS, Family
+from cormorant.store import OWN_DOCUMENTS, Family, stamps_of
 from cormorant.store.door import Door
 
 __all__ = ["forget_golden", "keep_golden", "kept_golden"]
@@ -117,15 +117,7 @@ def golden_id(store: Door, kind: str = "golden") -> str:
     Raises:
         ScopeError: In a scope whose predicates are not all equalities.
     """
-    # Ids are unique in a store, whatever the scope: each scope has a name of its own.
-    try:
-        stamps: dict[str, Any] = store.stamped({}, id=OWN_DOCUMENTS)
-    except ScopeError as error:
-        raise ScopeError(
-            "A golden set is kept in a store, or in a scope whose predicates are all equalities, "
-            f"such as store.scope(tenant='acme'). {error}"
-        ) from error
-    written = json.dumps(stamps, sort_keys=True, ensure_ascii=False, default=str)
+    written = stamps_of(store, "A golden set is kept in a store, or in a scope")
     return f"{OWN_DOCUMENTS}{kind}/" + hashlib.sha256(written.encode()).hexdigest()[:16]
 
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cormorant.errors import CorruptionError, ScopeError
+from cormorant.errors import CorruptionError
 from cormorant.model import Record
 from cormorant.storage import decode_metadata, encode_metadata
-from cormorant.store import OWN_DOCUMENTS
+from cormorant.store import OWN_DOCUMENTS, stamps_of
 from cormorant.store.door import Door
 
 __all__ = ["Kept", "Manifest", "Part", "Place"]
@@ -95,14 +95,8 @@ class Manifest:
 
     def __init__(self, store: Door) -> None:
         self._store = store
-        try:
-            stamps = store.stamped({}, id=_PREFIX)
-        except ScopeError as error:
-            raise ScopeError(
-                "A folder is synced into a store, or into a scope whose predicates are all "
-                f"equalities, such as store.scope(tenant='acme'). {error}"
-            ) from error
-        written = json.dumps(stamps, sort_keys=True, ensure_ascii=False, default=str)
+        where = "A folder is synced into a store, or into a scope"
+        written = stamps_of(store, where, id=_PREFIX)
         self.scope_key = hashlib.sha256(written.encode()).hexdigest()[:16]
         self._prefix = f"{_PREFIX}{self.scope_key}/"
 

@@ -8,7 +8,7 @@ from cormorant.store.door import ScopedStore
 from cormorant.store.family import Family
 from cormorant.store.fingerprint import Fingerprint
 from cormorant.store.maintenance import CheckReport, CompactReport, Stats
-from cormorant.store.pages import OWN_DOCUMENTS
+from cormorant.store.own import OWN_DOCUMENTS, stamps_of
 from cormorant.store.recall import RecallReport
 from cormorant.store.store import Store, open  # noqa: A004 - the public name
 
@@ -29,4 +29,5 @@ __all__ = [
     "Store",
     "Trust",
     "open",
+    "stamps_of",
 ]

@@ -29,8 +29,8 @@ from cormorant.ranges import check_whole
 from cormorant.store import misses, settings
 from cormorant.store.family import Family
 from cormorant.store.intake import check_ids, take_in, take_in_documents
+from cormorant.store.own import OWN_DOCUMENTS
 from cormorant.store.pages import (
-    OWN_DOCUMENTS,
     document_pages,
     documents_of,
     record_pages,

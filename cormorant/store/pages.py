@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cormorant.store.snapshot import Snapshot
 
 __all__ = [
-    "OWN_DOCUMENTS",
     "Relatives",
     "document_pages",
     "documents_of",
@@ -26,10 +25,6 @@ __all__ = [
     "relatives",
     "with_their_vectors",
 ]
-
-OWN_DOCUMENTS: Final = "$cormorant/"
-"""Begins the ids of documents that this package keeps for itself: no listing of the user's own
-shows them, so that clearing a document store by its listing leaves them."""
 
 _DOCUMENTS: Final = 64  # read at once: each may be large
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cormorant.errors import CorruptionError, ScopeError
+from cormorant.errors import CorruptionError
 from cormorant.model import Record
-from cormorant.store import OWN_DOCUMENTS
+from cormorant.store import OWN_DOCUMENTS, stamps_of
 from cormorant.store.door import Door
 
 __all__ = ["Entries", "Entry"]
@@ -52,15 +52,7 @@ class Entries:
 
     def __init__(self, door: Door, namespace: str) -> None:
         self._door = door
-        try:
-            stamps = door.stamped({}, id=OWN_DOCUMENTS)
-        except ScopeError as error:
-            raise ScopeError(
-                "Records are managed in a store, or in a scope whose predicates are all "
-                f"equalities, such as store.scope(tenant='acme'). {error}"
-            ) from error
-        # Ids are the whole store's, so each scope has its own.
-        inside = json.dumps(stamps, sort_keys=True, ensure_ascii=False, default=str)
+        inside = stamps_of(door, "Records are managed in a store, or in a scope")
         self._prefix = f"{OWN_DOCUMENTS}index/{_digest(inside, namespace)}/"
         self.clock_id = f"{self._prefix}clock"
 
