@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-from collections.abc import Callable
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cormorant import defaults
-from cormorant.cli.verb import parsed_filter
+from cormorant.cli.verb import add_filter, add_scope, add_settings, parsed_filter
 from cormorant.errors import NotFound
 from cormorant.model import Query, VectorLike
 
 if TYPE_CHECKING:
+    from cormorant.cli.console import Console
     from cormorant.cli.settings import Settings
     from cormorant.store import Store
 
-__all__ = ["Asked", "Way", "ask", "open_existing", "way_of"]
+__all__ = ["Asked", "Way", "add_query", "asking", "open_existing", "way_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +89,38 @@ def way_of(store: Store, args: Namespace, settings: Settings) -> Way:
     return Way({"mode": mode, "filter": filter, **config}, embed, degraded)
 
 
-def ask(store: Store, args: Namespace, settings: Settings, *, explain: bool) -> Asked:
-    """Build the query; embeds the question if a vector leg is wanted and can be had.
+def add_query(parser: ArgumentParser) -> None:
+    """The flags that say how a question is asked; the same in every verb that asks one."""
+    add_settings(parser, "top_k", "mode")
+    add_filter(parser)
+    add_scope(parser)
+    add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
+    parser.add_argument(
+        "--exact", action="store_true", help="compare with every vector, whatever index there is"
+    )
+
+
+@contextmanager
+def asking(args: Namespace, settings: Settings, console: Console) -> Iterator[tuple[Store, Asked]]:
+    """The store that was named, open for the block, and the query; what it lacks is warned of.
+
+    Embeds the question if a vector leg is wanted and can be had.
 
     Raises:
+        NotFound: If there is no such store.
         QueryError: On a value out of range.
         MissingDependency: If a mode was asked for whose embedder is not installed.
     """
-    way = way_of(store, args, settings)
-    query = Query(
-        text=args.question,
-        vector=None if way.embed is None else way.embed(args.question),
-        top_k=settings.get("top_k"),
-        exact=args.exact,
-        explain=explain,
-        **way.config,
-    )
-    return Asked(query, way.degraded)
+    with open_existing(args.store) as store:
+        way = way_of(store, args, settings)
+        query = Query(
+            text=args.question,
+            vector=None if way.embed is None else way.embed(args.question),
+            top_k=settings.get("top_k"),
+            exact=args.exact,
+            explain=True,
+            **way.config,
+        )
+        for sentence in way.degraded:
+            console.warn(sentence)
+        yield store, Asked(query, way.degraded)

@@ -5,17 +5,13 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from cormorant.cli.asking import ask, open_existing
+from cormorant.cli.asking import add_query, asking
 from cormorant.cli.shape import EXPLANATION_FIELDS, explanation_fields
 from cormorant.cli.show import explanation_lines
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
     Verb,
-    add_exact,
-    add_filter,
     add_json,
-    add_scope,
-    add_settings,
     add_store,
     scoped,
 )
@@ -31,19 +27,12 @@ def _arguments(parser: ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument("question", metavar="QUESTION", help="the question as it was asked")
     parser.add_argument("--id", required=True, metavar="ID", help="the record asked about")
-    add_settings(parser, "top_k", "mode")
-    add_filter(parser)
-    add_scope(parser)
-    add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
-    add_exact(parser)
+    add_query(parser)
     add_json(parser)
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
-    with open_existing(args.store) as store:
-        asked = ask(store, args, settings, explain=True)
-        for sentence in asked.degraded:
-            console.warn(sentence)
+    with asking(args, settings, console) as (store, asked):
         explanation = scoped(store, args).explain(asked.query, args.id)
     if args.json:
         console.json(explanation_fields(explanation, asked.degraded))

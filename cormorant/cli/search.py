@@ -7,16 +7,12 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from cormorant import trace
-from cormorant.cli.asking import ask, open_existing
+from cormorant.cli.asking import add_query, asking
 from cormorant.cli.shape import RESULT_FIELDS, hit_fields, result_fields
 from cormorant.cli.show import hit_lines
 from cormorant.cli.verb import (
     Verb,
-    add_exact,
-    add_filter,
     add_json,
-    add_scope,
-    add_settings,
     add_store,
     scoped,
 )
@@ -31,11 +27,7 @@ __all__ = ["VERB"]
 def _arguments(parser: ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument("question", metavar="QUESTION", help="what to look for, in any language")
-    add_settings(parser, "top_k", "mode")
-    add_filter(parser)
-    add_scope(parser)
-    add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
-    add_exact(parser)
+    add_query(parser)
     parser.add_argument(
         "--trace", metavar="FILE", help="keep what happened in a trace file: cormorant traces FILE"
     )
@@ -45,10 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
     traced = nullcontext() if args.trace is None else trace.TraceFile(args.trace)
-    with traced, open_existing(args.store) as store:
-        asked = ask(store, args, settings, explain=True)
-        for sentence in asked.degraded:
-            console.warn(sentence)
+    with traced, asking(args, settings, console) as (store, asked):
         result = scoped(store, args).search(asked.query)
     if args.json:
         console.json(result_fields(result, args.question, asked.degraded))

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DEGRADED_EXIT",
     "Verb",
-    "add_exact",
     "add_filter",
     "add_json",
     "add_scope",
@@ -82,13 +81,6 @@ def add_filter(parser: ArgumentParser) -> None:
         "--filter",
         metavar="JSON",
         help='only records whose metadata match, e.g. \'{"year": {"$gte": 2024}}\'',
-    )
-
-
-def add_exact(parser: ArgumentParser) -> None:
-    """``--exact``: no index that may miss something."""
-    parser.add_argument(
-        "--exact", action="store_true", help="compare with every vector, whatever index there is"
     )
 
 

@@ -7,17 +7,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cormorant.cli.asking import ask, open_existing
+from cormorant.cli.asking import add_query, asking
 from cormorant.cli.shape import WHY_NOT_FIELDS, why_not_fields
 from cormorant.cli.show import explanation_lines
 from cormorant.cli.verb import (
     DEGRADED_EXIT,
     Verb,
-    add_exact,
-    add_filter,
     add_json,
-    add_scope,
-    add_settings,
     add_store,
     scope_of,
 )
@@ -39,19 +35,12 @@ def _arguments(parser: ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--id", metavar="ID", help="the record asked about")
     which.add_argument("--text", metavar="TEXT", help="its text, or a passage of it")
-    add_settings(parser, "top_k", "mode")
-    add_filter(parser)
-    add_scope(parser)
-    add_settings(parser, "min_score", "fusion", "rrf_k", "fetch_k", "mmr_lambda", "embedder")
-    add_exact(parser)
+    add_query(parser)
     add_json(parser)
 
 
 def _run(args: Namespace, settings: Settings, console: Console) -> int:
-    with open_existing(args.store) as store:
-        asked = ask(store, args, settings, explain=True)
-        for sentence in asked.degraded:
-            console.warn(sentence)
+    with asking(args, settings, console) as (store, asked):
         # The whole store is looked at: who may run this may open the folder.
         why = store.why_not(asked.query, args.id, text=args.text, scope=scope_of(args))
     if args.json:
